@@ -87,26 +87,93 @@ read_fast(const struct worker *w, struct burst *b)
 }
 
 #if WIRE_WIDE
-/** The same with wide registers, up to a packet that it does not know. @return its index. */
-TARGET_WIRE_WIDE static uint32_t
-read_wide(const struct worker *w, struct burst *b)
+/** Did all packets come to one port? Only in bursts that were handed over did they not. */
+TARGET_WIRE_WIDE static ALWAYS_INLINE bool
+one_port(const struct burst *b)
+{
+	const __m256i ports = _mm256_loadu_si256((const __m256i *)(const void *)b->port);
+	const uint32_t other = _mm256_cmpneq_epu8_mask(ports, _mm256_set1_epi8((char)b->port[0]));
+
+	return (uint32_t)((uint64_t)other << (PIPELINE_BURST - b->n)) == 0;
+}
+_Static_assert(PIPELINE_BURST == 32, "one_port() reads 32 ports");
+
+/** Fetch what stands at a QP number. */
+static ALWAYS_INLINE void
+slot_fetch(const struct qp_table *qps, uint32_t qpn)
+{
+	rte_prefetch0(&qps->slot[qpn & qps->mask]);
+}
+
+/** The same with wide registers, from `i` on, up to one that it does not know. @return its index */
+TARGET_WIRE_WIDE static __attribute__((noinline)) uint32_t
+read_each(const struct worker *w, struct burst *b, uint32_t i)
 {
 	const struct qp_table *qps = w->qps;
 	const uint64_t fcs_bad = w->fcs_bad;
-	const uint32_t n = b->n, mask = qps->mask;
+	const uint32_t n = b->n;
 
-	for (uint32_t i = 0; i < n; i++) {
+	for (; i < n; i++) {
 		const struct rte_mbuf *m = b->m[i];
-		const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
+		uint32_t qpn;
 
 		if (UNLIKELY(m->data_len < WIRE_PLAIN_MIN) ||
-			UNLIKELY((m->ol_flags & fcs_bad) != 0) ||
-			UNLIKELY(!wire_read_wide(
-				&w->front[b->port[i]], frame, m->data_len, &b->pkt[i])))
-			return i;
-		rte_prefetch0(&qps->slot[be32_load(frame + WIRE_PLAIN_BTH + 4) & mask]);
+			UNLIKELY((m->ol_flags & fcs_bad) != 0))
+			break;
+		qpn = wire_read_wide(&w->front[b->port[i]], rte_pktmbuf_mtod(m, const uint8_t *),
+			m->data_len, &b->pkt[i], NULL);
+		if (UNLIKELY(qpn == 0))
+			break;
+		slot_fetch(qps, qpn);
 	}
-	return n;
+	return i;
+}
+
+/* Flows, in runs, that a burst may have, and bursts that are read one by one if one has more. */
+enum { FLOWS = 4, APART = 16 };
+
+/**
+ * The same of all packets. Each is compared with the one before: most bursts are of few flows.
+ * Where packets of several lengths are mixed, to find that out would cost more than it saves.
+ */
+TARGET_WIRE_WIDE static uint32_t
+read_wide(struct worker *w, struct burst *b)
+{
+	const struct wire_front *front = &w->front[b->port[0]];
+	const struct qp_table *qps = w->qps;
+	const uint64_t fcs_bad = w->fcs_bad;
+	struct wire_pkt *p = b->pkt, *const end = p + b->n;
+	struct rte_mbuf *const *to = b->m;
+	struct wire_like like = WIRE_LIKE_NONE;
+	uint32_t flows = 0;
+
+	if (UNLIKELY(w->apart != 0) || UNLIKELY(!one_port(b))) {
+		w->apart -= w->apart != 0;
+		return read_each(w, b, 0);
+	}
+	for (; p != end; p++, to++) {
+		const struct rte_mbuf *m = *to;
+		const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
+		const uint32_t len = m->data_len;
+		uint32_t qpn;
+
+		if (UNLIKELY((m->ol_flags & fcs_bad) != 0))
+			break;
+		qpn = wire_read_like(&like, frame, len, p);
+		if (UNLIKELY(qpn == 0)) {
+			if (UNLIKELY(flows++ == FLOWS)) {
+				w->apart = APART;
+				return read_each(w, b, (uint32_t)(p - b->pkt));
+			}
+			if (UNLIKELY(len < WIRE_PLAIN_MIN))
+				break;
+			qpn = wire_read_wide(front, frame, len, p, &like);
+			if (UNLIKELY(qpn == 0))
+				break;
+		}
+		slot_fetch(qps, qpn);
+	}
+	return (uint32_t)(p - b->pkt);
 }
 #endif
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What wire_read_wide() compares a header with. */
+/* What wire_read_wide() and wire_read_like() compare a header with. */
 #include "wire_wide.h"
 
 enum {
@@ -26,6 +26,13 @@ const uint8_t wire_front_mask[64] CACHE_ALIGNED = {
 	[AT_UDP_SUM... AT_UDP_SUM + 1] = 0xff,
 	[AT_BTH_TVER] = 0x0f,
 	[AT_BTH_ECN] = 0xff,
+};
+
+/* All but addresses of the sender, its UDP port, the QP number and the PSN. */
+const uint8_t wire_like_mask[64] CACHE_ALIGNED = {
+	[0 ... 5] = 0xff,
+	[AT_ETHERTYPE... AT_DST_IP + 3] = 0xff,
+	[AT_DPORT... AT_BTH_ECN] = 0xff,
 };
 
 void

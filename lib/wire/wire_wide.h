@@ -102,14 +102,53 @@ wire_words_are_wrong(__m256i words)
 						  0, 0, 0, INT16_MIN, 0, 0, 0, 0));
 }
 
+/** The frame before: what was read of it, but for what packets of a burst differ in. */
+struct wire_like {
+	__m512i head;
+	__m512i pkt;  /* no frame, PSN, QPN and AckReq */
+	uint32_t len;
+};
+#define WIRE_LIKE_NONE { .len = UINT32_MAX } /* there is none; a frame may have no byte */
+
+/** Words of a wire_pkt of two and four bytes. */
+enum {
+	WIRE_AT_LEN = offsetof(struct wire_pkt, frame_len) / 2,
+	WIRE_AT_OPCODE = offsetof(struct wire_pkt, opcode) / 2,
+	WIRE_AT_PSN = offsetof(struct wire_pkt, psn) / 4,
+	WIRE_AT_QPN = offsetof(struct wire_pkt, dest_qpn) / 4,
+};
+_Static_assert(offsetof(struct wire_pkt, frame) == 0 && offsetof(struct wire_pkt, op) == 16 &&
+		       offsetof(struct wire_pkt, flags) == 2 * WIRE_AT_OPCODE + 1,
+	"wire_like_of() makes all of a wire_pkt but the frame's place");
+
+/** @param words of its wire_pkt. */
+TARGET_WIRE_WIDE static ALWAYS_INLINE struct wire_like
+wire_like_of(__m512i head, __m256i words, uint32_t len)
+{
+	const __m256i own = _mm256_set_epi32(0, PKT_ACKREQ << 24, -1, -1, 0, 0, 0, 0);
+	__m512i pkt = _mm512_alignr_epi64(_mm512_zextsi256_si512(_mm256_andnot_si256(own, words)),
+		_mm512_setzero_si512(), 6);
+
+	return (struct wire_like){ .head = head,
+		.pkt = _mm512_mask_set1_epi16(pkt, BIT32(WIRE_AT_LEN), (short)len),
+		.len = len };
+}
+
+/** Can a QP have this number? */
+static ALWAYS_INLINE bool
+wire_is_qpn(uint32_t qpn)
+{
+	return LIKELY(qpn - 2 <= PSN_MASK - 3);
+}
+
 /**
  * wire_match() and wire_read_plain() in one, for a frame of at least WIRE_PLAIN_MIN bytes.
- * @return true only where both say true. It may say false where they say true: ask them then.
- * `out` is valid after true.
+ * @return the QP number, only where both say true; 0: ask them. `out` is valid after another than
+ * 0, and `like`, unless NULL, is what wire_read_like() needs for frames to the same port.
  */
-TARGET_WIRE_WIDE static ALWAYS_INLINE bool
-wire_read_wide(
-	const struct wire_front *front, const uint8_t *frame, uint32_t len, struct wire_pkt *out)
+TARGET_WIRE_WIDE static ALWAYS_INLINE uint32_t
+wire_read_wide(const struct wire_front *front, const uint8_t *frame, uint32_t len,
+	struct wire_pkt *out, struct wire_like *like)
 {
 	__m512i head = _mm512_maskz_loadu_epi8(~UINT64_C(0) >> (64 - WIRE_PLAIN_MIN), frame);
 	__m512i want = _mm512_and_si512(head, _mm512_load_si512(wire_front_mask));
@@ -117,25 +156,71 @@ wire_read_wide(
 	__m256i words;
 
 	if (UNLIKELY(_mm512_cmpneq_epi32_mask(want, _mm512_load_si512(front->want)) != 0))
-		return false;
+		return 0;
 	words = wire_words(head, frame[WIRE_PLAIN_BTH]);
 	if (UNLIKELY(wire_words_are_wrong(words)))
-		return false;
+		return 0;
 	udp_len = __builtin_bswap16(wire_load16(frame + WIRE_PLAIN_UDP + 4));
 	if (UNLIKELY(udp_len + WIRE_PLAIN_UDP > len) ||
 		UNLIKELY(!wire_ipv4_sum_is_good(frame + WIRE_PLAIN_IP)))
-		return false;
+		return 0;
 	qpn = be32_load(frame + WIRE_PLAIN_BTH + 4); /* the byte before it is 0 */
-	if (UNLIKELY(qpn - 2 > PSN_MASK - 3))
-		return false;
+	if (UNLIKELY(!wire_is_qpn(qpn)))
+		return 0;
+	if (UNLIKELY((frame[WIRE_PLAIN_IP + 1] & 3) == 3))
+		words = _mm256_or_si256(words, _mm256_set_epi32(0, PKT_CE << 24, 0, 0, 0, 0, 0, 0));
 	_mm256_storeu_si256((__m256i *)(void *)&out->op, words);
 	out->frame = frame;
 	out->faults = 0;
 	out->frame_len = (uint16_t)len;
-	if (UNLIKELY((frame[WIRE_PLAIN_IP + 1] & 3) == 3))
-		out->flags |= PKT_CE;
-	return true;
+	if (like != NULL)
+		*like = wire_like_of(head, words, len);
+	return qpn;
 }
+
+extern const uint8_t wire_like_mask[64];
+
+/** Words of a header that may differ if its checksum is right: identification, sum, source. */
+#define WIRE_LIKE_SUMMED (BIT32(9) | BIT32(12) | BIT32(13) | BIT32(14))
+
+/**
+ * The same of a frame that is like the one before it but for what is judged of each frame alone:
+ * identification, source and checksum of IP, and the QP number. All else was judged there.
+ * @return the QP number; 0: it is not so alike, or not good: ask wire_read_wide().
+ */
+TARGET_WIRE_WIDE static ALWAYS_INLINE uint32_t
+wire_read_like(
+	const struct wire_like *like, const uint8_t *frame, uint32_t len, struct wire_pkt *out)
+{
+	/* PSN, QPN, and AckReq's byte, from the BTH; the lowest byte of a word last. */
+	const __m512i from = _mm512_set_epi32(0, 0, 0, 0, 0, 50 << 24, 0x2f3031, 0x333435, /* */
+		0, 0, 0, 0, 0, 0, 0, 0);
+	const __m512i shift = _mm512_maskz_set1_epi16(BIT32(WIRE_AT_OPCODE), 7);
+	const __m512i own = _mm512_set_epi32(0, 0, 0, 0, 0, PKT_ACKREQ << 24, PSN_MASK, PSN_MASK,
+		0, 0, 0, 0, 0, 0, 0, 0);
+	__m512i head, pkt;
+	uint32_t differ, qpn;
+
+	if (UNLIKELY(len != like->len))
+		return 0;
+	head = _mm512_maskz_loadu_epi8(~UINT64_C(0) >> (64 - WIRE_PLAIN_MIN), frame);
+	differ = _mm512_test_epi16_mask(
+		_mm512_xor_si512(head, like->head), _mm512_load_si512(wire_like_mask));
+	if (UNLIKELY(differ != 0) &&
+		(UNLIKELY((differ & ~WIRE_LIKE_SUMMED) != 0) ||
+			UNLIKELY(!wire_ipv4_sum_is_good(frame + WIRE_PLAIN_IP))))
+		return 0;
+	qpn = be32_load(frame + WIRE_PLAIN_BTH + 4); /* the byte before it is 0, as it was */
+	if (UNLIKELY(!wire_is_qpn(qpn)))
+		return 0;
+	pkt = _mm512_srlv_epi16(_mm512_permutexvar_epi8(from, head), shift);
+	pkt = _mm512_ternarylogic_epi32(pkt, own, like->pkt, 0xea); /* (pkt & own) | like */
+	pkt = _mm512_mask_set1_epi64(pkt, 1, (long long)(uintptr_t)frame);
+	_mm512_storeu_si512(out, pkt);
+	return qpn;
+}
+_Static_assert(WIRE_AT_PSN == 8 && WIRE_AT_QPN == 9 && WIRE_AT_OPCODE == 21 && PKT_ACKREQ == 1,
+	"the words of wire_read_like()");
 #else
 #define WIRE_WIDE 0
 #endif

@@ -52,9 +52,14 @@ TARGET_WIRE_WIDE static bool
 read_wide(const struct wire_port *us, const uint8_t *f, uint32_t len, struct wire_pkt *out)
 {
 	struct wire_front front;
+	uint32_t qpn;
 
 	wire_front_init(&front, us);
-	return len >= WIRE_PLAIN_MIN && wire_read_wide(&front, f, len, out);
+	if (len < WIRE_PLAIN_MIN)
+		return false;
+	qpn = wire_read_wide(&front, f, len, out, NULL);
+	assert_true(qpn == 0 || qpn == out->dest_qpn);
+	return qpn != 0;
 }
 #endif
 
