@@ -43,9 +43,6 @@ struct mem_table {
 	struct mem_slot s[] CACHE_ALIGNED;
 };
 
-_Static_assert(offsetof(struct mem_region, pd) == offsetof(struct mem_region, key) + 4,
-	"mem_reach() compares both at once");
-
 /** Slot where the search for a key begins. */
 static inline uint32_t
 mem_home(const struct mem_table *t, uint32_t key)
@@ -109,17 +106,18 @@ static ALWAYS_INLINE uint8_t *
 mem_reach(const struct mem_table *t, uint32_t key, uint32_t pd, uint64_t va, uint64_t len,
 	access_t access, const struct mem_region **region)
 {
+	const size_t home = mem_home(t, key);
 	const struct mem_region *r =
-		atomic_load_explicit(&t->s[mem_home(t, key)].region, memory_order_acquire);
-	uint64_t offset, key_pd;
+		atomic_load_explicit(&t->s[home].region, memory_order_acquire);
+	uint64_t offset, room;
 
 	if (UNLIKELY(r == NULL))
 		return NULL;
 	offset = va - r->va;
 	/* One test of all, and not mem_reach_in(): a SEND takes 15 cycles less. */
-	memcpy(&key_pd, &r->key, sizeof(key_pd));
-	if (UNLIKELY(key_pd != ((uint64_t)pd << 32 | key) || (access & ~r->access) != 0 ||
-		     !mem_is_valid(r) || offset > r->length || len > r->length - offset))
+	if (UNLIKELY(r->key != key || r->pd != pd || (access & ~r->access) != 0 ||
+		     !mem_is_valid(r) || __builtin_sub_overflow(r->length, len, &room) ||
+		     offset > room))
 		return NULL;
 	*region = r;
 	return r->host + offset;

@@ -42,11 +42,11 @@ struct fast_counts {
 /** Where a packet's payload goes if its QP takes it. */
 struct fast_place {
 	uint8_t *host; /* NULL: not known; of a READ: where its data is */
-	const struct mem_region *region;
-	union {
+	union {        /* not behind `region`: the compiler would store two words by a vector */
 		const struct ring_recv_wqe *posted; /* that a SEND takes, until it is read */
 		uint64_t wr_id;                     /* of that */
 	};
+	const struct mem_region *region;
 	uint32_t room; /* bytes of it; of what a READ response is for */
 	uint32_t wqe;  /* its index; of a READ response: the work request's position */
 };

@@ -42,17 +42,20 @@ may_be_next(const struct worker *w, const struct qp *qp, const struct wire_pkt *
 	       LIKELY(fast_qp(w, qp, p)) && LIKELY(responder_fits_fast(&qp->resp, p, access));
 }
 
-/** The place of a WRITE ONLY that may be next: it is fetched for writing. */
+/**
+ * The place of a WRITE ONLY that may be next, with this RETH: it is fetched for writing.
+ * @param t w->mem.
+ */
 static ALWAYS_INLINE void
-place_write(const struct worker *w, const struct qp *qp, const struct wire_pkt *p,
-	struct fast_place *at)
+place_write(const struct worker *w, const struct mem_table *t, const struct qp *qp,
+	const struct wire_pkt *p, const uint8_t *reth, struct fast_place *at)
 {
-	const uint8_t *reth = wire_ext(p);
-
-	ASSERT(may_be_next(w, qp, p, ACCESS_REMOTE_WRITE));
-	if (UNLIKELY(p->payload_len == 0) || UNLIKELY(be32_load(reth + 12) != p->payload_len))
+	ASSERT(may_be_next(w, qp, p, ACCESS_REMOTE_WRITE) && reth == wire_ext(p));
+	if (UNLIKELY(p->payload_len == 0) || UNLIKELY(be32_load(reth + 12) != p->payload_len)) {
+		at->host = NULL;
 		return;
-	at->host = mem_reach(w->mem, be32_load(reth + 8), qp->pd, be64_load(reth), p->payload_len,
+	}
+	at->host = mem_reach(t, be32_load(reth + 8), qp->pd, be64_load(reth), p->payload_len,
 		ACCESS_REMOTE_WRITE, &at->region);
 	if (UNLIKELY(at->host == NULL))
 		place_window(w, qp, p, ACCESS_REMOTE_WRITE, at);
@@ -203,7 +206,7 @@ place_immediate(const struct worker *w, struct qp *qp, const struct wire_pkt *p,
 		__atomic_load_n(&at->posted->num_sge, __ATOMIC_RELAXED) != 0)
 		return;
 	at->wr_id = __atomic_load_n(&at->posted->wr_id, __ATOMIC_RELAXED);
-	place_write(w, qp, p, at);
+	place_write(w, w->mem, qp, p, wire_ext(p), at);
 }
 
 /** A packet that is not plain. @return TAKES_*, or 0. */
@@ -212,7 +215,7 @@ place_other(const struct worker *w, struct qp *qp, const struct wire_pkt *p, str
 {
 	if (FAST_OPERATION(p->opcode) == OP_RC_WRITE_ONLY) {
 		if (LIKELY(may_be_next(w, qp, p, ACCESS_REMOTE_WRITE)))
-			place_write(w, qp, p, at);
+			place_write(w, w->mem, qp, p, wire_ext(p), at);
 	} else if (FAST_OPERATION(p->opcode) == OP_RC_SEND_ONLY ||
 		   p->opcode == OP_RC_SEND_ONLY_IMM) {
 		if (UNLIKELY(!may_be_next(w, qp, p, 0)))
@@ -239,6 +242,19 @@ place_other(const struct worker *w, struct qp *qp, const struct wire_pkt *p, str
 	return 0;
 }
 
+/** The first n packets, plain WRITEs: they are untagged IPv4. */
+static ALWAYS_INLINE void
+place_writes(const struct worker *w, const struct burst *b, uint32_t n, struct fast *f)
+{
+	const struct wire_pkt *p = b->pkt, *const end = &b->pkt[n];
+	const struct mem_table *t = w->mem;
+	struct qp *const *qps = b->qp;
+	struct fast_place *at = f->at;
+
+	for (; p != end; p++, at++, qps++)
+		place_write(w, t, *qps, p, p->frame + WIRE_PLAIN_BTH + WIRE_BTH_LEN, at);
+}
+
 /*
  * Places are looked up before the first packet of the burst is judged: memory that a peer writes
  * to is in no cache yet. Of a SEND ONLY the WQE is fetched, of a READ what it asks for.
@@ -247,23 +263,25 @@ void
 pipeline_fast_begin(const struct worker *w, const struct burst *b, struct fast *f)
 {
 	const bool writes = b->pkt[0].opcode == OP_RC_WRITE_ONLY; /* plain ones are as the first */
-	const struct wire_pkt *p = b->pkt, *const end = &b->pkt[b->n];
-	struct qp *const *qps = b->qp;
-	uint32_t sends, plain = b->plain;
+	const uint32_t all = writes ? (uint32_t)__builtin_ctzll(~(uint64_t)b->plain) : 0;
+	const struct wire_pkt *p = &b->pkt[all], *const end = &b->pkt[b->n];
+	struct qp *const *qps = &b->qp[all];
+	uint32_t sends, plain = (uint32_t)((uint64_t)b->plain >> all);
 	uint64_t takes = 0;
-	struct fast_place *at = f->at;
+	struct fast_place *at = &f->at[all];
 
 	f->n = (struct fast_counts){ 0 };
 	f->reused = 0;
 	f->reads = 0;
 	f->one_port = b->one_port;
 	f->calm = f->one_port;
+	place_writes(w, b, all, f);
 	for (; p != end; p++, at++, qps++, plain >>= 1) {
 		const bool is_plain = (plain & 1) != 0;
 
 		at->host = NULL;
 		if (LIKELY(is_plain) && LIKELY(writes))
-			place_write(w, *qps, p, at);
+			place_write(w, w->mem, *qps, p, wire_ext(p), at);
 		else
 			takes |= (is_plain ? place_send(*qps,
 						     psn_distance(p->psn, (*qps)->resp.epsn), at)
