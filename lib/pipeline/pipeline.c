@@ -12,41 +12,13 @@
 #include "local.h"
 #include "mcast.h"
 #include "mem_reach.h"
+#include "parts.h"
 #include "spare.h"
 #include "stage.h"
 #include "tx.h"
 
-/** While somebody measures: the cycles since the last lap are this stage's. */
-static inline void
-lap(struct worker *w, enum pipeline_stage stage, uint64_t *since)
-{
-	if (UNLIKELY(w->measuring)) {
-		uint64_t t = rte_rdtsc(); /* not hot: only while somebody measures */
-
-		w->load.cycles[stage] += t - *since;
-		*since = t;
-	}
-}
-
-/** A few long packets, or all short ones up to the next long one. */
-static inline uint32_t
-few_n(const struct burst *b, uint32_t at)
-{
-	const uint32_t len = b->pkt[at].frame_len;
-	uint32_t n = 1;
-
-	if (LIKELY(len > LARGE_FRAME)) {
-		n = RTE_MAX(LARGE_BYTES / len, 2u);
-		return RTE_MIN(RTE_MIN(n, LARGE_PART), b->n - at);
-	}
-	while (at + n < b->n && b->pkt[at + n].frame_len <= LARGE_FRAME)
-		n++;
-	return n;
-}
-
-/** Stages 4 to 6 read a packet's payload: they run close together. */
-static void
-deliver(struct worker *w, struct burst *b, uint64_t *since)
+void
+pipeline_deliver(struct worker *w, struct burst *b, uint64_t *since)
 {
 	stage_icrc(w, b);
 	lap(w, STAGE_ICRC, since);
@@ -54,33 +26,6 @@ deliver(struct worker *w, struct burst *b, uint64_t *since)
 	lap(w, STAGE_STEER, since);
 	stage_respond(w, b);
 	lap(w, STAGE_RESPOND, since);
-}
-
-/**
- * The same in parts that fit into the L1 cache, with the memory that they are copied to: a payload
- * is still in the cache when it is copied.
- */
-static void
-deliver_parts(struct worker *w, const struct burst *b, uint64_t *since)
-{
-	struct burst *few = &w->few;
-
-	for (uint32_t at = 0; at < b->n; at += few_n(b, at)) {
-		uint32_t n = few_n(b, at);
-
-		ASSERT(n != 0 && at + n <= b->n);
-		for (uint32_t i = 0; i < n; i++) {
-			few->m[i] = b->m[at + i];
-			few->qp[i] = b->qp[at + i];
-			few->port[i] = b->port[at + i];
-			few->pkt[i] = b->pkt[at + i];
-		}
-		few->n = n;
-		w->few_end = at + n;
-		deliver(w, few, since);
-		if (UNLIKELY((w->hurry & HURRY_NAK) != 0))
-			stage_tx(w);
-	}
 }
 
 /** Stages 2 to 6 of one burst, up to the ACKs that it makes the worker owe. */
@@ -93,9 +38,9 @@ run(struct worker *w, struct burst *b, uint64_t *since)
 	stage_lookup(w, b);
 	lap(w, STAGE_STEER, since);
 	if (UNLIKELY(b->n != 0 && b->pkt[0].frame_len > LARGE_FRAME))
-		deliver_parts(w, b, since);
+		pipeline_deliver_parts(w, b, since);
 	else
-		deliver(w, b, since);
+		pipeline_deliver(w, b, since);
 	pipeline_acks_send(w);
 	ASSERT(w->dirty_n == 0 && w->naks_n == 0);
 	pipeline_mbufs_free_spare(w);

@@ -27,6 +27,11 @@ void stage_lookup(struct worker *w, struct burst *b);
 void stage_icrc(struct worker *w, struct burst *b);
 /** 5: compare each packet with its QP; those with a fault are dropped. b->qp[] is exact then. */
 void stage_steer(struct worker *w, struct burst *b);
+/**
+ * How many packets from the first on stage_steer() would let pass and find plain; it sets the same
+ * of them. The burst has a packet. 0 on a CPU without wide registers.
+ */
+uint32_t stage_steer_plain(const struct worker *w, struct burst *b);
 /** 6: give requests to responders and responses to requesters. ACKs wait: pipeline_acks_send(). */
 void stage_respond(struct worker *w, struct burst *b);
 /** Part of 6: packet i of the burst, a response that the fast path did not take. */

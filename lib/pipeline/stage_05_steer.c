@@ -265,6 +265,26 @@ is_slow(const struct worker *w, const struct burst *b, uint32_t i)
 
 #if WIRE_WIDE
 /**
+ * Compare a packet with its QP's first line; if it passes, what the next stages need is fetched.
+ * @return a bit for each word that is wrong; that of PLAIN_QPN, too, where it has faults or no QP.
+ */
+TARGET_WIRE_WIDE static ALWAYS_INLINE uint32_t
+look_plain(const struct plain *c, const struct qp *qp, const struct wire_pkt *p)
+{
+	uint32_t wrong;
+
+	if (UNLIKELY(qp == NULL) || UNLIKELY(p->faults != 0))
+		return 1 << PLAIN_QPN;
+	wrong = plain_wrong(c, qp, p);
+	if (LIKELY((wrong & PLAIN_STEER) == 0) &&
+		LIKELY((uint8_t)(qp_state_of(qp) - QPS_RTR) <= QPS_SQE - QPS_RTR)) {
+		rte_prefetch0(&qp->tmpl);
+		return wrong;
+	}
+	return wrong | 1 << PLAIN_OWNER; /* which holds the state */
+}
+
+/**
  * The same of all packets, which came to one port. Those with the first one's opcode, a WRITE ONLY
  * or SEND ONLY, are looked at in one comparison.
  */
@@ -276,19 +296,10 @@ look_wide(const struct worker *w, struct burst *b)
 	uint32_t slow = 0, plain = 0, bit = 1;
 
 	for (uint32_t i = 0; i < n; i++, bit <<= 1) {
-		const struct wire_pkt *p = &b->pkt[i];
-		const struct qp *qp = b->qp[i];
-		uint32_t wrong;
+		const uint32_t wrong = look_plain(&c, b->qp[i], &b->pkt[i]);
 
-		if (UNLIKELY(qp == NULL) || UNLIKELY(p->faults != 0)) {
-			slow |= bit;
-			continue;
-		}
-		wrong = plain_wrong(&c, qp, p);
-		if (LIKELY((wrong & PLAIN_STEER) == 0) &&
-			LIKELY((uint8_t)(qp_state_of(qp) - QPS_RTR) <= QPS_SQE - QPS_RTR)) {
-			ASSERT(is_fast(qp, p, w->steer[b->port[0]]));
-			rte_prefetch0(&qp->tmpl);
+		if (LIKELY((wrong & PLAIN_STEER) == 0)) {
+			ASSERT(is_fast(b->qp[i], &b->pkt[i], w->steer[b->port[0]]));
 			plain |= wrong == 0 ? bit : 0;
 		} else if ((wrong & (1 << PLAIN_QPN)) != 0 || is_slow(w, b, i)) {
 			slow |= bit;
@@ -296,6 +307,18 @@ look_wide(const struct worker *w, struct burst *b)
 	}
 	b->plain = plain;
 	return slow;
+}
+
+/** How many packets from the first on are plain. */
+TARGET_WIRE_WIDE static __attribute__((noinline)) uint32_t
+plain_n(const struct worker *w, const struct burst *b)
+{
+	const struct plain c = plain_of(w->steer[b->port[0]], b->pkt[0].opcode);
+	uint32_t i = 0;
+
+	while (i < b->n && LIKELY(look_plain(&c, b->qp[i], &b->pkt[i]) == 0))
+		i++;
+	return i;
 }
 #endif
 
@@ -317,13 +340,33 @@ look(const struct worker *w, struct burst *b)
 	return slow;
 }
 
+/** Packets of several ports are in a burst of handed-over ones only. */
+static inline bool
+has_one_port(const struct burst *b)
+{
+	return LIKELY(b->n != 0) && memcmp(b->port, b->port + 1, b->n - 1) == 0;
+}
+
+uint32_t
+stage_steer_plain(const struct worker *w, struct burst *b)
+{
+	uint32_t n = 0;
+
+	b->one_port = has_one_port(b);
+#if WIRE_WIDE
+	if (LIKELY(b->one_port) && plain_has(b->pkt[0].opcode) && LIKELY(wire_has_wide()))
+		n = plain_n(w, b);
+#endif
+	b->plain = (uint32_t)((UINT64_C(1) << n) - 1);
+	return n;
+}
+
 void
 stage_steer(struct worker *w, struct burst *b)
 {
 	uint32_t n = b->n, kept = 0, slow, left;
 
-	/* Packets of several ports are in a burst of handed-over ones only. */
-	b->one_port = LIKELY(n != 0) && memcmp(b->port, b->port + 1, n - 1) == 0;
+	b->one_port = has_one_port(b);
 	slow = look(w, b);
 	ASSERT(b->n == n);
 	if (LIKELY(slow == 0))

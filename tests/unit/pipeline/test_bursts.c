@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The packets of one burst: what those before them have changed, their counts, and one event. */
+#include <string.h>
+
+#include "bed.h"
+
+/* RESP-04: the place of a WRITE was looked up before a SEND of its burst revoked the key. */
+static void
+RESP_04_invalidated_in_a_burst(void **state)
+{
+	struct bed *b = *state;
+	struct wire_fields f = write_only(E, MR_VA, 64);
+
+	b->mr->remote_invalidate = true;
+	bed_send(b, &f);
+	f = send_only(E + 1, 8);
+	f.opcode = OP_RC_SEND_ONLY_INV;
+	f.ieth = MR_KEY;
+	bed_send(b, &f);
+	f = write_only(E + 2, MR_VA + 256, 64);
+	bed_send(b, &f);
+	bed_turn(b);
+	expect_ack(b, 0x1f, E + 1, 2);
+	expect_ack(b, 0x62, E + 2, 2);
+	assert_memory_equal(b->memory, f.payload, 64);
+	assert_int_equal(b->memory[256], 0);
+	assert_int_equal(bed_cqe(b).wc_flags, WC_WITH_INV);
+}
+
+/* RESP-05: WRITEs of one packet, their frames, and their ACKs are counted at the QP as well. */
+static void
+RESP_05_writes_counted_at_qp(void **state)
+{
+	struct bed *b = *state;
+	const uint64_t sent = qp_stat(b->qp, STAT_sent_pkts);
+	struct wire_fields f;
+
+	for (uint32_t i = 0; i < 3; i++) {
+		f = write_only(E + i, MR_VA, 64);
+		bed_send(b, &f);
+		bed_turn(b);
+		expect_ack(b, 0x1f, E + i, i + 1);
+		assert_int_equal(qp_stat(b->qp, STAT_rcvd_pkts), i + 1);
+		assert_int_equal(qp_stat(b->qp, STAT_rx_packets), i + 1);
+		assert_int_equal(qp_stat(b->qp, STAT_rx_write_requests), i + 1);
+		/* Ethernet, IPv4, UDP, BTH, RETH, payload, ICRC */
+		assert_int_equal(
+			qp_stat(b->qp, STAT_rx_bytes), (i + 1) * (14 + 20 + 8 + 12 + 16 + 64 + 4));
+		assert_int_equal(qp_stat(b->qp, STAT_acks_sent), i + 1);
+		assert_int_equal(qp_stat(b->qp, STAT_sent_pkts), sent + i + 1);
+	}
+	expect_silence(b);
+}
+
+/*
+ * RESP-01, CQ-06: SENDs of one QP in a burst take its WQEs in order, and their completions are
+ * there before the event, which is for the newest one that is solicited.
+ */
+static void
+sends_of_a_burst(struct bed *b, uint8_t producer)
+{
+	enum { SENDS = 5, SOLICITED = 2 };
+	const uint32_t len[SENDS] = { 8, 64, 0, 33, 1 };
+	struct wire_fields f;
+	uint64_t bytes = 0;
+	uint32_t first;
+
+	atomic_store(&b->cq.producer, producer);
+	bed_post(b, SENDS);
+	first = atomic_load(&b->cq.ring.tail);
+	atomic_store(&b->cq.notify, CQ_NOTIFY_SOLICITED);
+	for (uint32_t i = 0; i < SENDS; i++) {
+		f = send_only(E + i, (uint16_t)len[i]);
+		f.flags = i == SOLICITED ? PKT_SE | PKT_ACKREQ : PKT_ACKREQ;
+		bytes += 14 + 20 + 8 + 12 + (len[i] + 3) / 4 * 4 + 4;
+		bed_send(b, &f);
+	}
+	bed_turn(b);
+	expect_ack(b, 0x1f, E + SENDS - 1, SENDS);
+	expect_silence(b);
+	assert_int_equal(atomic_load(&b->cq.notify), CQ_NOTIFY_FIRED);
+	assert_int_equal(atomic_load(&b->cq.solicited), first + SOLICITED + 1);
+	assert_int_equal(atomic_load(&b->cq.ring.tail), first + SENDS);
+	for (uint32_t i = 0; i < SENDS; i++) {
+		const struct ring_cqe c = bed_cqe(b);
+
+		assert_int_equal(c.wr_id, i + 1);
+		assert_int_equal(c.byte_len, len[i]);
+		assert_int_equal(c.solicited, i == SOLICITED);
+	}
+	bed_no_cqe(b);
+	assert_int_equal(qp_stat(b->qp, STAT_rx_send_requests), SENDS);
+	assert_int_equal(qp_stat(b->qp, STAT_rx_write_requests), 0);
+	assert_int_equal(qp_stat(b->qp, STAT_rcvd_pkts), SENDS);
+	assert_int_equal(qp_stat(b->qp, STAT_rx_packets), SENDS);
+	assert_int_equal(qp_stat(b->qp, STAT_rx_bytes), bytes);
+	assert_int_equal(b->qp->hot[STAT_rx_send_requests], 0); /* none took the full path */
+}
+
+/** The worker is the only one that adds to the queue. */
+static void
+CQ_06_sends_of_a_burst(void **state)
+{
+	struct bed *b = *state;
+
+	sends_of_a_burst(b, (uint8_t)(1 + b->conf.index));
+}
+
+static void
+CQ_06_sends_of_a_burst_beside_others(void **state)
+{
+	sends_of_a_burst(*state, CQ_PRODUCER_ANY);
+}
+
+/*
+ * AE-05: a QP may stay in RTR for good, as the passive end of a one-sided program does. What comes
+ * behind the request that was told of takes the fast path.
+ */
+static void
+AE_05_fast_in_RTR(void **state)
+{
+	struct bed *b = *state;
+	struct wire_fields f;
+
+	bed_in_rtr(b);
+	bed_post(b, 4);
+	for (uint32_t turn = 0; turn < 3; turn++) {
+		for (uint32_t i = 0; i < 2; i++) {
+			const uint32_t at = E + turn * 2 + i;
+
+			f = i == 0 ? send_only(at, 64) : write_only(at, MR_VA + 64 * turn, 64);
+			bed_send(b, &f);
+		}
+		bed_turn(b);
+		expect_ack(b, 0x1f, E + turn * 2 + 1, turn * 2 + 2);
+		assert_memory_equal(b->memory + 64 * turn, f.payload, 64);
+		bed_cqe(b);
+	}
+	assert_int_equal(bed_up(b, MBOX_EVENT).ev.event, EVENT_COMM_EST);
+	bed_no_up(b);
+	assert_int_equal(qp_stat(b->qp, STAT_rx_send_requests), 3);
+	assert_int_equal(qp_stat(b->qp, STAT_rx_write_requests), 3);
+	assert_int_equal(b->qp->hot[STAT_rx_send_requests], 1);  /* by the full path: the first */
+	assert_int_equal(b->qp->hot[STAT_rx_write_requests], 1); /* ... and the rest of its burst */
+}
+
+/* CQ-06: none of a burst is solicited, so there is no event. */
+static void
+CQ_06_no_event_of_a_burst(void **state)
+{
+	struct bed *b = *state;
+	struct wire_fields f;
+
+	atomic_store(&b->cq.producer, 1 + b->conf.index);
+	bed_post(b, 2);
+	atomic_store(&b->cq.notify, CQ_NOTIFY_SOLICITED);
+	for (uint32_t i = 0; i < 2; i++) {
+		f = send_only(E + i, 16);
+		bed_send(b, &f);
+	}
+	bed_turn(b);
+	bed_cqe(b);
+	bed_cqe(b);
+	assert_int_equal(atomic_load(&b->cq.notify), CQ_NOTIFY_SOLICITED);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(AE_05_fast_in_RTR),
+		TEST(RESP_04_invalidated_in_a_burst),
+		TEST(RESP_05_writes_counted_at_qp),
+		TEST(CQ_06_sends_of_a_burst),
+		TEST(CQ_06_sends_of_a_burst_beside_others),
+		TEST(CQ_06_no_event_of_a_burst),
+	};
+
+	return cmocka_run_group_tests(tests, bed_group_setup, NULL);
+}
