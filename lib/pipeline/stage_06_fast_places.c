@@ -228,9 +228,6 @@ place_other(const struct worker *w, struct qp *qp, const struct wire_pkt *p, str
 			response_fetch(w, qp, p, at);
 	} else if (p->opcode == OP_RC_READ_REQUEST) {
 		place_read(w, qp, p, at);
-	} else if (p->opcode == OP_RC_WRITE_ONLY_IMM) {
-		if (LIKELY(may_be_next(w, qp, p, ACCESS_REMOTE_WRITE)) && LIKELY(has_own_wqes(qp)))
-			place_immediate(w, qp, p, psn_distance(p->psn, qp->resp.epsn), at);
 	} else if (p->opcode == OP_UD_SEND_ONLY) {
 		const uint32_t ahead = psn_distance(p->psn, qp->resp.epsn);
 
@@ -238,6 +235,9 @@ place_other(const struct worker *w, struct qp *qp, const struct wire_pkt *p, str
 		if (LIKELY(fast_qp(w, qp, p)) && LIKELY(responder_fits_fast(&qp->resp, p, 0)) &&
 			LIKELY(has_own_wqes(qp)))
 			return place_send(qp, ahead < PIPELINE_BURST ? ahead : 0, at);
+	} else if (p->opcode == OP_RC_WRITE_ONLY_IMM) {
+		if (LIKELY(may_be_next(w, qp, p, ACCESS_REMOTE_WRITE)) && LIKELY(has_own_wqes(qp)))
+			place_immediate(w, qp, p, psn_distance(p->psn, qp->resp.epsn), at);
 	}
 	return 0;
 }
@@ -255,6 +255,21 @@ place_writes(const struct worker *w, const struct burst *b, uint32_t n, struct f
 		place_write(w, t, *qps, p, p->frame + WIRE_PLAIN_BTH + WIRE_BTH_LEN, at);
 }
 
+/** The first n packets, plain SENDs. @return TAKES_OWN of each. */
+static ALWAYS_INLINE uint64_t
+place_sends(const struct burst *b, uint32_t n, struct fast *f)
+{
+	const struct wire_pkt *p = b->pkt, *const end = &b->pkt[n];
+	struct qp *const *qps = b->qp;
+	struct fast_place *at = f->at;
+
+	for (; p != end; p++, at++, qps++) {
+		at->host = NULL;
+		place_send(*qps, psn_distance(p->psn, (*qps)->resp.epsn), at);
+	}
+	return (TAKES_OWN << n) - TAKES_OWN;
+}
+
 /*
  * Places are looked up before the first packet of the burst is judged: memory that a peer writes
  * to is in no cache yet. Of a SEND ONLY the WQE is fetched, of a READ what it asks for.
@@ -263,7 +278,7 @@ void
 pipeline_fast_begin(const struct worker *w, const struct burst *b, struct fast *f)
 {
 	const bool writes = b->pkt[0].opcode == OP_RC_WRITE_ONLY; /* plain ones are as the first */
-	const uint32_t all = writes ? (uint32_t)__builtin_ctzll(~(uint64_t)b->plain) : 0;
+	const uint32_t all = (uint32_t)__builtin_ctzll(~(uint64_t)b->plain);
 	const struct wire_pkt *p = &b->pkt[all], *const end = &b->pkt[b->n];
 	struct qp *const *qps = &b->qp[all];
 	uint32_t sends, plain = (uint32_t)((uint64_t)b->plain >> all);
@@ -275,7 +290,10 @@ pipeline_fast_begin(const struct worker *w, const struct burst *b, struct fast *
 	f->reads = 0;
 	f->one_port = b->one_port;
 	f->calm = f->one_port;
-	place_writes(w, b, all, f);
+	if (LIKELY(writes))
+		place_writes(w, b, all, f);
+	else
+		takes = place_sends(b, all, f);
 	for (; p != end; p++, at++, qps++, plain >>= 1) {
 		const bool is_plain = (plain & 1) != 0;
 
