@@ -115,6 +115,7 @@ run_program(char **argv)
 		signals_restore();
 		if (plane.apart) /* if it may not, it shares them as before */
 			sched_setaffinity(0, sizeof(plane.others), &plane.others);
+		run_judge(argv[0]);
 		execvp(argv[0], argv);
 		fprintf(stderr, "rocelane-run: %s: %s\n", argv[0], strerror(errno));
 		_exit(errno == ENOENT ? 127 : 126);

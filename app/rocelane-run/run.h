@@ -76,4 +76,7 @@ void control_mark(const char *socket);
 /** A line for each that failed since then. @return how many. */
 unsigned int control_report(const char *socket);
 
+/** Says on standard error why a program that is about to run loads none of our libraries. */
+void run_judge(const char *name);
+
 #endif

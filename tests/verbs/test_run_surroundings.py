@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import socket
+import struct
 import subprocess
 import tempfile
 import time
@@ -219,6 +220,36 @@ class Descriptors(Runs):
                 with open(record, "rb") as f:
                     self.assertEqual(b"\x0a\x0d\x0d\x0a", f.read(4))
                 os.unlink(record)
+
+
+class Libraries(Runs):
+    def test_programs_that_load_no_libraries(self):
+        """They run all the same, and it is said. Of others there is not a word."""
+        with open("/bin/true", "rb") as f:
+            dynamic = f.read()
+        at, = struct.unpack_from("<Q", dynamic, 32)
+        while struct.unpack_from("<I", dynamic, at) != (3,):     # PT_INTERP
+            at += 56
+        name, = struct.unpack_from("<Q", dynamic, at + 8)
+        static = dynamic[:at] + bytes(4) + dynamic[at + 4:]
+        musl = b"/lib/ld-musl-x86.so.1\0"
+        musl = dynamic[:name] + musl + dynamic[name + len(musl):]
+        cases = [(dynamic, 0o755, ""), (static, 0o755, "it is linked statically"),
+                 (musl, 0o755, "it is linked with musl"), (b"#!/bin/true\n", 0o755, "")]
+        if os.geteuid() == 0:
+            cases.append((dynamic, 0o4755, "it is setuid, setgid, or has capabilities"))
+        for text, mode, why in cases:
+            with self.subTest(why), tempfile.TemporaryDirectory() as tmp:
+                os.chmod(tmp, 0o755)
+                path = os.path.join(tmp, "program")
+                with open(path, "wb") as f:
+                    f.write(text)
+                if mode == 0o4755:
+                    os.chown(path, 65534, 65534)
+                os.chmod(path, mode)
+                err = self.run_it("-p", path)[2]
+                says = f"rocelane-run: {path} runs without rocelane: {why}\n" if why else None
+                self.assertEqual(says in err if why else "runs without" not in err, True, err)
 
 
 if __name__ == "__main__":

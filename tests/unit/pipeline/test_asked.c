@@ -211,6 +211,7 @@ play(uint32_t seed, bool traced, struct outcome *o)
 	o->next = b->qp->req.next.v;
 	o->reads = b->qp->req.reads;
 	bed_teardown(&state);
+	mem_region_free(ro);
 }
 
 /* REQ-01, REQ-10, REQ-11, REQ-CLS-B-05: READs wait for each other, and for a place. */
