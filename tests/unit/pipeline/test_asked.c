@@ -210,6 +210,7 @@ play(uint32_t seed, bool traced, struct outcome *o)
 	o->sent_pkts = qp_stat(b->qp, STAT_sent_pkts);
 	o->next = b->qp->req.next.v;
 	o->reads = b->qp->req.reads;
+	mem_table_remove(b->mem, RO_KEY);
 	bed_teardown(&state);
 	mem_region_free(ro);
 }
