@@ -13,6 +13,7 @@
 #include "run.h"
 
 #define DEFAULT_SOCKET "/run/rocelane.sock"
+#define PRELOAD        "librocelane-rdmacm.so"
 
 static struct plane plane;
 static bool faults_set; /* on a dataplane that lives on */
@@ -99,6 +100,21 @@ join(const char *variable, const char *first, const char *second)
 		run_die("out of memory");
 	setenv(variable, text, 1);
 	free(text);
+}
+
+/*
+ * What runs between us and the program may set LD_LIBRARY_PATH anew, so it is a path, but for one
+ * that the dynamic linker would split or expand: then it is found in the folder that the variable
+ * has from us. Behind others, for a sanitizer has to be the first.
+ */
+static void
+preload(const char *folder)
+{
+	char path[PATH_MAX];
+	const bool whole = strpbrk(folder, " :$") == NULL &&
+		snprintf(path, sizeof(path), "%s/" PRELOAD, folder) < (int)sizeof(path);
+
+	join("LD_PRELOAD", getenv("LD_PRELOAD"), whole ? path : PRELOAD);
 }
 
 static int
@@ -232,8 +248,7 @@ main(int argc, char **argv)
 	join("LD_LIBRARY_PATH", library, getenv("LD_LIBRARY_PATH"));
 	/* ASan wants to be the first of all libraries, and does not need it. */
 	join("ASAN_OPTIONS", "verify_asan_link_order=0", getenv("ASAN_OPTIONS"));
-	/* Found in that folder; behind others, for a sanitizer has to be the first. */
-	join("LD_PRELOAD", getenv("LD_PRELOAD"), "librocelane-rdmacm.so");
+	preload(library);
 	setenv("ROCELANE_SOCKET", plane.socket, 1);
 	files_make(plane.socket);
 	status = run_program(argv + optind);

@@ -60,6 +60,7 @@ vl_path(const char *path, char buf[SYS_PATH_MAX])
 	top = getenv("ROCELANE_FILES");
 	if (top == NULL || strlen(top) + strlen(path) >= SYS_PATH_MAX)
 		return path;
+	vl_tell_other();
 	stpcpy(stpcpy(buf, top), path);
 	return buf;
 }

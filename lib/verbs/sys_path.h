@@ -17,5 +17,7 @@
 const char *vl_path(const char *path, char buf[SYS_PATH_MAX]);
 /** Is it a device of libibverbs, as vl_path() has it? *minor is that of its number, 231:192+N. */
 bool vl_path_is_device(const char *path, unsigned int *minor);
+/** Somebody looks for devices: says on standard error, once, if it can be another libibverbs. */
+void vl_tell_other(void);
 
 #endif

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """rocelane-run where its surroundings are unusual: faults for nobody, folders, descriptors."""
+import glob
 import json
 import os
 import re
@@ -155,6 +156,36 @@ class Folders(Beside):
         code, out, err = self.run_it("sh", "-c", "echo $ROCELANE_SOCKET")
         self.assertEqual((0, ""), (code, err))
         self.assertTrue(out.startswith(("/run/", self.dir.name)), out)
+
+
+class OtherLibrary(Runs):
+    """A script on the way sets LD_LIBRARY_PATH, and the program is given a libibverbs that has none
+    of our devices. It is told, where that looks for them."""
+
+    def finds(self, path, program="ibv_devices"):
+        """What it prints on standard error."""
+        _, out, err = self.run_it("-p", "sh", "-c", f'LD_LIBRARY_PATH={path} exec {program}')
+        self.assertNotIn("rocelane0", out)
+        return err
+
+    def test_in_front(self):
+        for debian in glob.glob("/usr/lib/*-linux-gnu"):
+            if os.path.exists(debian + "/libibverbs.so.1"):
+                self.assertIn(f"rocelane: it has loaded {debian}/libibverbs.so.1, not rocelane's",
+                              self.finds(debian + ":$LD_LIBRARY_PATH"))
+                return
+        self.fail("no libibverbs.so.1 of Debian's")
+
+    def test_set_anew(self):
+        """What is preloaded does not depend on it."""
+        err = self.finds("/nowhere")
+        self.assertEqual(1, err.count("rocelane: it has loaded "), err)
+        self.assertNotIn("cannot be preloaded", err)
+
+    def test_nobody_asks(self):
+        """A program without one, or that does not look for devices, is none of our business."""
+        self.assertEqual("", self.finds("/nowhere", "ls /sys/class/infiniband/rocelane1"))
+        self.assertEqual("", self.finds("/nowhere", "ib_write_bw --version"))
 
 
 class Silent(Runs):
