@@ -33,6 +33,7 @@
 #include "fds.h"
 #include "kept.h"
 #include "next.h"
+#include "wiped.h"
 
 #define MOST       64                /* mappings */
 #define PAGE       ((uintptr_t)4096) /* x86-64 */
@@ -74,13 +75,12 @@ lock_is_there(void)
 
 	if (atomic_load(&locked) != NULL)
 		return true;
-	page = NEXT(mmap)(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (page == MAP_FAILED)
+	page = wiped_page();
+	if (page == NULL)
 		return false;
-	if (madvise(page, PAGE, MADV_WIPEONFORK) == 0 &&
-		atomic_compare_exchange_strong(&locked, &none, page))
+	if (atomic_compare_exchange_strong(&locked, &none, page))
 		return true;
-	NEXT(munmap)(page, PAGE);
+	NEXT(munmap)(page, WIPED_PAGE);
 	return none != NULL;
 }
 

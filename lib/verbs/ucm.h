@@ -19,6 +19,7 @@
  */
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 
 #include <rdma/rdma_user_cm.h>
 
@@ -33,6 +34,7 @@ struct ucm_file {
 	struct rl_cm_event_channel *channel;
 	pthread_mutex_t getting; /* around GET_EVENT: an id is known before its next event */
 	uint32_t users;          /* its descriptor, and each call under way */
+	bool _Atomic used;       /* it has had an id */
 	struct ucm_file *next;   /* of those that end now */
 };
 

@@ -141,6 +141,7 @@ create_id(const struct ucm_call *call)
 		return ucm_fail(ENOMEM, "out of memory");
 	}
 	id->uid = c->uid;
+	call->file->used = true;
 	resp.id = id->number;
 	ucm_answer(call, c->response, &resp, sizeof(resp));
 	return 0;
@@ -164,6 +165,7 @@ migrate_id(const struct ucm_call *call)
 
 	if (rc != 0)
 		return rc;
+	call->file->used = true;
 	resp.events_reported = call->id->events;
 	ucm_answer(call, call->in->migrate_id.response, &resp, sizeof(resp));
 	return 0;

@@ -9,7 +9,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
+#include <sys/epoll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,6 +17,7 @@
 #include "next.h"
 #include "sys_path.h"
 #include "ucm.h"
+#include "wiped.h"
 
 #define DEVICE    "/dev/infiniband/rdma_cm"
 #define FILES_MAX 65536
@@ -25,6 +26,7 @@
 static struct ucm_file *_Atomic files[FILES_MAX];
 static int _Atomic files_end;     /* no descriptor of one from here on */
 static struct ucm_file inherited; /* in a child: it was its parent's */
+static struct ucm_file unused;    /* ... which never had an id in it */
 static pid_t _Atomic opened_by;   /* whose files these are: not vfork()'s child's */
 static bool _Atomic *original;    /* false: in a copy of that process, which has none of them */
 
@@ -34,6 +36,12 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct rl_context *context;
 
 static void in_child(void);
+
+static bool
+is_inherited(const struct ucm_file *f)
+{
+	return f == &inherited || f == &unused;
+}
 
 /* A copy that did not come from fork(), but from _Fork() or clone(), finds out here. */
 static bool
@@ -60,7 +68,7 @@ may_be_ours(int fd)
 
 static void close_device(struct ucm_file *f);
 
-/* @return NULL: it is none; else for put(), unless it is `inherited`. */
+/* @return NULL: it is none; else for put(), unless it is inherited. */
 static struct ucm_file *
 get(int fd)
 {
@@ -68,7 +76,7 @@ get(int fd)
 
 	pthread_mutex_lock(&using);
 	f = atomic_load(&files[fd]);
-	if (f != NULL && f != &inherited)
+	if (f != NULL && !is_inherited(f))
 		f->users++;
 	pthread_mutex_unlock(&using);
 	return f;
@@ -111,7 +119,7 @@ close_end(int cancel, unsigned int from, unsigned int to)
 
 	for (unsigned int fd = from; fd < end && fd <= to; fd++) {
 		f = atomic_exchange(&files[fd], NULL);
-		if (f != NULL && f != &inherited && --f->users == 0) {
+		if (f != NULL && !is_inherited(f) && --f->users == 0) {
 			f->next = over;
 			over = f;
 		}
@@ -137,8 +145,10 @@ in_child(void)
 	ucm_ids_inherited();
 	ucm_joins_inherited();
 	for (int fd = 0; fd < end; fd++) {
-		if (atomic_load(&files[fd]) != NULL)
-			atomic_store(&files[fd], &inherited);
+		const struct ucm_file *f = atomic_load(&files[fd]);
+
+		if (f != NULL && !is_inherited(f))
+			atomic_store(&files[fd], f->used ? &inherited : &unused);
 	}
 	context = NULL;
 	if (original != NULL)
@@ -146,23 +156,10 @@ in_child(void)
 	atomic_store(&opened_by, getpid());
 }
 
-/* A page that is all zero in a copy of this process, whoever makes it. */
-static void
-watch_copies(void)
-{
-	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	void *at = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	if (at != MAP_FAILED && madvise(at, page, MADV_WIPEONFORK) == 0)
-		original = at;
-	else if (at != MAP_FAILED)
-		munmap(at, page);
-}
-
 static void
 watch_forks(void)
 {
-	watch_copies();
+	original = wiped_page();
 	if (original != NULL)
 		atomic_store(original, true);
 	atomic_store(&opened_by, getpid());
@@ -286,31 +283,36 @@ is_command(int fd, size_t len)
 
 /*
  * A daemon opens its channel, calls daemon(), and makes its ids then: the channel that it has
- * inherited becomes one of its own. @return 0 or -1.
+ * inherited becomes one of its own, before it waits for what is told there. @return 0 or -1.
  */
 static int
 take_over(int fd)
 {
 	const int flags = fcntl(fd, F_GETFL), of_fd = fcntl(fd, F_GETFD);
 	const int own = flags >= 0 && of_fd >= 0 ? open_device(flags | O_CLOEXEC) : -1;
+	CANCEL_HELD;
 	bool done;
 
 	if (own < 0)
 		return -1;
 	pthread_mutex_lock(&using);
 	/* Another thread may have done so. */
-	if (atomic_load(&files[fd]) == &inherited &&
+	if (is_inherited(atomic_load(&files[fd])) &&
 		NEXT(dup3)(own, fd, (of_fd & FD_CLOEXEC) != 0 ? O_CLOEXEC : 0) == fd)
 		atomic_store(&files[fd], atomic_exchange(&files[own], NULL));
-	done = atomic_load(&files[fd]) != &inherited;
+	done = !is_inherited(atomic_load(&files[fd]));
 	pthread_mutex_unlock(&using);
 	return close(own) == 0 && done ? 0 : -1;
 }
 
+/* It brings an id, or waits for events where no id can be but the child's own. */
 static bool
-makes_id(const void *buf)
+is_first(const struct ucm_file *f, const void *buf)
 {
-	return ((const struct rdma_ucm_cmd_hdr *)buf)->cmd == RDMA_USER_CM_CMD_CREATE_ID;
+	const uint32_t cmd = ((const struct rdma_ucm_cmd_hdr *)buf)->cmd;
+
+	return cmd == RDMA_USER_CM_CMD_CREATE_ID || cmd == RDMA_USER_CM_CMD_MIGRATE_ID ||
+	       (cmd == RDMA_USER_CM_CMD_GET_EVENT && f == &unused);
 }
 
 static ssize_t
@@ -319,14 +321,14 @@ write_device(int fd, const void *buf, size_t len)
 	struct ucm_file *f = get(fd);
 	ssize_t n;
 
-	if (f == &inherited && is_command(fd, len)) {
-		if (makes_id(buf))
+	if (is_inherited(f) && is_command(fd, len)) {
+		if (is_first(f, buf))
 			return take_over(fd) == 0 ? write(fd, buf, len) : -1;
 		vl_refused_because("rdma_cm", EBADF,
 			"ids end with the process that made them: daemon() has to come before");
 		return -1;
 	}
-	if (f == NULL || f == &inherited)
+	if (f == NULL || is_inherited(f))
 		return NEXT(write)(fd, buf, len);
 	pthread_cleanup_push(put, f);
 	n = ucm_write(f, buf, len);
@@ -349,6 +351,7 @@ LIBC(close_range)
 LIBC(closefrom)
 LIBC(dup2)
 LIBC(dup3)
+LIBC(epoll_ctl)
 
 __attribute__((constructor)) static void
 find(void)
@@ -360,6 +363,7 @@ find(void)
 	libc_closefrom();
 	libc_dup2();
 	libc_dup3();
+	libc_epoll_ctl();
 }
 
 /* libc declares that there is a path, and what is compiled by that tests none. */
@@ -462,11 +466,21 @@ dup2(int fd, int to)
 	return fd == to || !may_be_ours(to) ? libc_dup2()(fd, to) : dup3(fd, to, 0);
 }
 
+/* What is watched is the file, not its number: it has to be the child's own by now. */
+EXPORT int
+epoll_ctl(int set, int op, int fd, struct epoll_event *event)
+{
+	if (op == EPOLL_CTL_ADD && may_be_ours(fd) && atomic_load(&files[fd]) == &unused &&
+		take_over(fd) != 0)
+		return -1;
+	return libc_epoll_ctl()(set, op, fd, event);
+}
+
 /* librdmacm wants a character device, with the kernel's number where the kernel has one. */
 static bool
 is_device(int fd)
 {
-	return may_be_ours(fd) && atomic_load(&files[fd]) != &inherited;
+	return may_be_ours(fd) && !is_inherited(atomic_load(&files[fd]));
 }
 
 #define FSTAT(name, look)                                                  \

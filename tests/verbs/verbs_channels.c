@@ -3,147 +3,21 @@
  * Channels of librdmacm, and those who are not to harm them: children that close what they have
  * inherited, threads that wait while another one closes, and threads that are cancelled.
  *
- *   verbs-channels fork|copies|vfork|daemon|reuse|late|cancelled
+ *   verbs-channels fork|copies|vfork|daemon|first|reuse|late|cancelled
  */
-#include <arpa/inet.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <string.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include <rdma/rdma_user_cm.h>
+#include "channels.h"
 
-#include "ends.h"
-
-#define ROUNDS        100
-#define ADDR_RESOLVED 0 /* of enum rdma_cm_event_type, which is librdmacm's */
-
-/* ---- commands of rdma_user_cm.h, as librdmacm writes them ------------------------------------ */
-
-#define COMMAND(name)                        \
-	struct name {                        \
-		struct rdma_ucm_cmd_hdr hdr; \
-		struct rdma_ucm_##name in;   \
-	}
-COMMAND(create_id);
-COMMAND(destroy_id);
-COMMAND(bind_ip);
-COMMAND(resolve_ip);
-COMMAND(listen);
-COMMAND(get_event);
-
-#define HEADER(number, command, out_size)                                             \
-	{                                                                             \
-		RDMA_USER_CM_CMD_##number, sizeof((command).in), (uint16_t)(out_size) \
-	}
+#define ROUNDS 100
 
 /* As one that does not know that there has to be a path. */
 static int (*const volatile opens)(const char *path, int flags, ...) = open;
-
-static int
-channel_new(void)
-{
-	const int fd = open("/dev/infiniband/rdma_cm", O_RDWR | O_CLOEXEC);
-
-	CHECK(fd >= 0);
-	return fd;
-}
-
-static bool
-create_id(int fd, uint32_t *id)
-{
-	struct rdma_ucm_create_id_resp resp = { 0 };
-	struct create_id c = {
-		HEADER(CREATE_ID, c, sizeof(resp)),
-		{ .uid = 1, .response = (uintptr_t)&resp, .ps = RDMA_PS_TCP, .qp_type = IBV_QPT_RC }
-	};
-	const bool done = write(fd, &c, sizeof(c)) == sizeof(c);
-
-	*id = resp.id;
-	return done;
-}
-
-static uint32_t
-id_new(int fd)
-{
-	uint32_t id;
-
-	CHECK(create_id(fd, &id));
-	return id;
-}
-
-static bool
-destroy_id(int fd, uint32_t id)
-{
-	struct rdma_ucm_destroy_id_resp resp;
-	struct destroy_id c = { HEADER(DESTROY_ID, c, sizeof(resp)),
-		{ .response = (uintptr_t)&resp, .id = id } };
-
-	return write(fd, &c, sizeof(c)) == sizeof(c);
-}
-
-static void
-id_end(int fd, uint32_t id)
-{
-	CHECK(destroy_id(fd, id));
-}
-
-static struct sockaddr_in6
-address(void)
-{
-	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(7471) };
-	struct sockaddr_in6 a = { 0 };
-
-	CHECK(inet_pton(AF_INET, "10.77.0.2", &to.sin_addr) == 1);
-	memcpy(&a, &to, sizeof(to));
-	return a;
-}
-
-static void
-resolve(int fd, uint32_t id)
-{
-	struct resolve_ip c = { HEADER(RESOLVE_IP, c, 0),
-		{ .dst_addr = address(), .id = id, .timeout_ms = 2000 } };
-
-	CHECK(write(fd, &c, sizeof(c)) == sizeof(c));
-}
-
-static void
-listen_at(int fd, uint32_t id)
-{
-	struct bind_ip b = { HEADER(BIND_IP, b, 0), { .addr = address(), .id = id } };
-	struct listen l = { HEADER(LISTEN, l, 0), { .id = id, .backlog = 1 } };
-
-	CHECK(write(fd, &b, sizeof(b)) == sizeof(b));
-	CHECK(write(fd, &l, sizeof(l)) == sizeof(l));
-}
-
-/* Waits. */
-static bool
-get_event(int fd, struct rdma_ucm_event_resp *e)
-{
-	struct get_event c = { HEADER(GET_EVENT, c, sizeof(*e)), { .response = (uintptr_t)e } };
-
-	return write(fd, &c, sizeof(c)) == sizeof(c);
-}
-
-/* The channel works: an id of it finds its address, and is told. */
-static void
-is_good(int fd)
-{
-	const uint32_t id = id_new(fd);
-	struct rdma_ucm_event_resp e;
-
-	resolve(fd, id);
-	CHECK(get_event(fd, &e) && e.event == ADDR_RESOLVED && e.id == id);
-	id_end(fd, id);
-}
 
 /* ---- children -------------------------------------------------------------------------------- */
 
@@ -267,6 +141,62 @@ a_daemon_goes_on(void)
 	CHECK(close(ends[1]) == 0 && read(ends[0], &done, 1) == 1 && close(ends[0]) == 0);
 	is_good(fd);
 	CHECK(close(fd) == 0);
+}
+
+/* A server may wait for events, by whatever way, before it makes its first id. */
+static void
+waits_first(int fd)
+{
+	struct epoll_event e = { .events = EPOLLIN };
+	const int flags = fcntl(fd, F_GETFL), set = epoll_create1(EPOLL_CLOEXEC);
+	struct rdma_ucm_event_resp event;
+	uint32_t id;
+
+	CHECK(fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0);
+	CHECK(epoll_ctl(set, EPOLL_CTL_ADD, fd, &e) == 0);
+	CHECK(!get_event(fd, &event) && errno == EAGAIN);
+	id = id_new(fd);
+	resolve(fd, id);
+	CHECK(epoll_wait(set, &e, 1, 60000) == 1);
+	CHECK(get_event(fd, &event) && event.id == id);
+	id_end(fd, id);
+	CHECK(close(set) == 0);
+}
+
+/* Or give the channel an id that was made elsewhere. */
+static void
+moves_first(int fd)
+{
+	const int own = channel_new();
+	const uint32_t id = id_new(own);
+	struct rdma_ucm_event_resp event;
+
+	migrate(own, fd, id);
+	resolve(fd, id);
+	CHECK(get_event(fd, &event) && event.id == id);
+	id_end(fd, id);
+	CHECK(close(own) == 0);
+}
+
+static void
+a_child_does_first(void (*first)(int fd))
+{
+	const int fd = channel_new(), parents = channel_new();
+	struct rdma_ucm_event_resp event;
+	pid_t pid;
+
+	(void)id_new(parents);
+	pid = fork();
+	if (pid == 0) {
+		first(fd);
+		/* Nothing that it waits for would come: the ids are its parent's. */
+		CHECK(!get_event(parents, &event) && errno == EBADF);
+		_exit(0);
+	}
+	ends_well(pid);
+	is_good(fd);
+	is_good(parents);
+	CHECK(close(fd) == 0 && close(parents) == 0);
 }
 
 /* ---- numbers --------------------------------------------------------------------------------- */
@@ -450,6 +380,9 @@ main(int argc, char **argv)
 		a_child_has_its_own(clone_bare);
 	} else if (strcmp(argv[1], "daemon") == 0) {
 		a_daemon_goes_on();
+	} else if (strcmp(argv[1], "first") == 0) {
+		a_child_does_first(waits_first);
+		a_child_does_first(moves_first);
 	} else if (strcmp(argv[1], "vfork") == 0) {
 		a_child_closes(vfork);
 		a_child_without_memory_opens_none();
