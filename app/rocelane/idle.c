@@ -149,7 +149,7 @@ give_way(struct idle *i, uint32_t turns)
 	}
 	began = timebase_now();
 	if (crowd_asks(&i->crowd, began))
-		crowd_ran(&i->crowd, began, timebase_ran());
+		crowd_ran(&i->crowd, began, timebase_ran(), 0); /* sleep_for() tells */
 	if (!crowd_may_yield(&i->crowd, &i->looked, began, turns)) {
 		rte_pause();
 		return;

@@ -11,7 +11,8 @@
  * again, which leaves him his part. If what we had waited for was there after it, and does not come
  * while we spin, whoever had the CPU has done it for us, and gets it again sooner. A slice that is
  * over is a long yield, too: two may lose their CPU to each other before either has yielded. Own
- * work between two looks is no slice of another: the thread's CPU time tells, asked for seldom.
+ * work between two looks is no slice of another: the thread's CPU time tells, asked for seldom. Nor
+ * is a sleep, which the kernel counts.
  *
  * Owner:   one thread.
  * Memory:  none.
@@ -38,7 +39,8 @@ struct crowd {
 	ns_t took;      /* how long somebody else had it at last */
 	ns_t spin;      /* ... or before that, if that was less: one long slice is no rule */
 	ns_t asked;     /* for the CPU time, which was */
-	ns_t ran;       /* ... this; and since then */
+	ns_t ran;       /* ... this, having */
+	uint64_t sleeps; /* ... slept so often; and since then */
 	ns_t given;     /* yields took this long */
 	ns_t lost;      /* what others had of the CPU, when it is known and not yet judged */
 	uint32_t turns; /* in vain, for which others are believed to want this CPU, too */
@@ -63,19 +65,26 @@ crowd_asks(const struct crowd *c, ns_t now)
 	return now - c->asked > CROWD_HOG;
 }
 
-/** @param ran CPU time of this thread so far, ns. What it neither had nor gave it has lost. */
+/**
+ * @param ran CPU time of this thread so far, ns. What it neither had nor gave it has lost, unless
+ * it has slept: then nobody knows. @param sleeps how often it has, so far.
+ */
 static inline void
-crowd_ran(struct crowd *c, ns_t now, ns_t ran)
+crowd_ran(struct crowd *c, ns_t now, ns_t ran, uint64_t sleeps)
 {
 	const ns_t passed = now - c->asked, mine = ran - c->ran + c->given;
+	const bool known = c->asked != 0 && sleeps == c->sleeps;
 
-	c->lost = c->asked != 0 && passed > mine + CROWD_HOG ? passed - mine : 0;
+	if (sleeps != c->sleeps) /* others could have the CPU meanwhile */
+		c->since = now;
+	c->lost = known && passed > mine + CROWD_HOG ? passed - mine : 0;
 	c->asked = now;
 	c->ran = ran;
+	c->sleeps = sleeps;
 	c->given = 0;
 }
 
-/** The thread has slept, and nobody has taken its CPU from it. */
+/** The same of a thread that knows when it sleeps. */
 static inline void
 crowd_slept(struct crowd *c)
 {

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -105,12 +106,31 @@ client_wake(struct context *ctx)
 }
 
 static ns_t
-ns_of(clockid_t clock)
+ns_of(const struct timespec *t)
+{
+	return (ns_t)t->tv_sec * TIME_NS_PER_S + (ns_t)t->tv_nsec;
+}
+
+static ns_t
+ns_now(void)
 {
 	struct timespec t;
 
-	clock_gettime(clock, &t);
-	return (ns_t)t.tv_sec * TIME_NS_PER_S + (ns_t)t.tv_nsec;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return ns_of(&t);
+}
+
+/* What the kernel does not tell is not known, as after a sleep. */
+static void
+ask_kernel(struct crowd *crowd, ns_t now)
+{
+	struct timespec ran = { 0 };
+	struct rusage used = { 0 };
+
+	if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ran) != 0 ||
+		getrusage(RUSAGE_THREAD, &used) != 0)
+		crowd_slept(crowd);
+	crowd_ran(crowd, now, ns_of(&ran), (uint64_t)used.ru_nvcsw);
 }
 
 /* Nobody says where the peer is, which may spin as we do. */
@@ -122,13 +142,13 @@ look_for_others(_Atomic uint32_t *looked, uint32_t vain)
 
 	if (crowd.turns == 0 && vain % VAIN_LOOK != 0)
 		return;
-	before = ns_of(CLOCK_MONOTONIC);
+	before = ns_now();
 	if (crowd_asks(&crowd, before))
-		crowd_ran(&crowd, before, ns_of(CLOCK_THREAD_CPUTIME_ID));
+		ask_kernel(&crowd, before);
 	if (!crowd_may_yield(&crowd, looked, before, vain))
 		return;
 	sched_yield();
-	crowd_yielded(&crowd, looked, before, ns_of(CLOCK_MONOTONIC));
+	crowd_yielded(&crowd, looked, before, ns_now());
 }
 
 void

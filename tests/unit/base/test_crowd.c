@@ -27,6 +27,7 @@ struct player {
 	ns_t left;   /* when it yielded; 0: its slice was over */
 	ns_t gone;   /* when it left the CPU, either way; 0: it is there */
 	ns_t away;   /* how long it was gone in all */
+	uint64_t sleeps; /* so often of its own will, which is a part of that */
 };
 
 static ns_t clock_ns = TIME_NS_PER_S;
@@ -50,7 +51,7 @@ poll_in_vain(struct player *p, uint32_t queue)
 	if (p->crowd.turns == 0 && p->vain[queue] % LOOK != 0)
 		return false;
 	if (crowd_asks(&p->crowd, clock_ns))
-		crowd_ran(&p->crowd, clock_ns, clock_ns - p->away);
+		crowd_ran(&p->crowd, clock_ns, clock_ns - p->away, p->sleeps);
 	return crowd_may_yield(&p->crowd, &p->looked[queue], clock_ns, p->vain[queue]);
 }
 
@@ -298,7 +299,6 @@ wait_beside(struct player *p, ns_t comes)
 {
 	ns_t given = 0;
 
-	p->vain[0] = 0;
 	while (clock_ns < comes)
 		if (turn(p)) {
 			const ns_t left = clock_ns;
@@ -319,8 +319,10 @@ beside_one_that_never_yields(ns_t apart, uint32_t queues, uint32_t percent)
 	ns_t given = 0;
 	const ns_t began = clock_ns;
 
-	while (clock_ns < began + TIME_NS_PER_S)
+	while (clock_ns < began + TIME_NS_PER_S) {
+		p.vain[0] = 0;
 		given += wait_beside(&p, clock_ns + apart);
+	}
 	assert_in_range(given, 0, (clock_ns - began) / 100 * percent);
 }
 
@@ -337,11 +339,46 @@ work_is_no_absence(void **state)
 		ns_t given = 0;
 
 		while (clock_ns < began + TIME_NS_PER_S) {
+			p.vain[0] = 0;
 			clock_ns += works[i] * TIME_NS_PER_US;
 			given += wait_beside(&p, clock_ns + 300 * TIME_NS_PER_US);
 		}
 		assert_in_range(given, 0, (clock_ns - began) / 10);
 	}
+}
+
+/* Now and then it sleeps, and then polls for a while. @param comes there is something each time. */
+static ns_t
+sleeps_beside(ns_t sleep, bool comes)
+{
+	struct player p = { 0 };
+	const ns_t began = clock_ns;
+	ns_t given = 0;
+
+	while (clock_ns < began + TIME_NS_PER_S) {
+		clock_ns += 20 * TIME_NS_PER_US + sleep;
+		p.away += sleep;
+		p.sleeps++;
+		if (comes)
+			p.vain[0] = 0;
+		given += wait_beside(&p, clock_ns + 300 * TIME_NS_PER_US);
+	}
+	return given;
+}
+
+/*
+ * Nor has who sleeps, although it has not run: the clocks are the same as after a slice. The other
+ * has the CPU meanwhile, and need not be given more.
+ */
+static void
+sleep_is_no_absence(void **state)
+{
+	static const ns_t sleeps[] = { 100, 250, 300, 1000, 5000 }; /* us */
+
+	(void)state;
+	for (uint32_t i = 0; i < 2 * sizeof(sleeps) / sizeof(sleeps[0]); i++)
+		assert_in_range(sleeps_beside(sleeps[i / 2] * TIME_NS_PER_US, i % 2 == 0), 0,
+			TIME_NS_PER_S / 10);
 }
 
 static void
@@ -384,6 +421,7 @@ main(void)
 		cmocka_unit_test(two_whose_ball_flies_do_not_wait_for_slices),
 		cmocka_unit_test(two_who_look_into_memory_do_not_wait_for_slices),
 		cmocka_unit_test(work_is_no_absence),
+		cmocka_unit_test(sleep_is_no_absence),
 		cmocka_unit_test(a_program_that_waits_for_nobody_has_no_more_than_its_part),
 		cmocka_unit_test(alone_it_yields_at_a_look),
 	};
