@@ -205,16 +205,23 @@ shared_count(const struct worker *w, const struct burst *b, uint32_t i, struct f
 {
 	const bool calm = f->calm && w->dirty_n + (b->n - i) <= PIPELINE_BURST;
 	const struct qp *const first = b->qp[i];
+	uint64_t seen = 0; /* queue pairs of the run, by the lowest bits of their numbers */
 	uint32_t n = 0, room;
 
 	if (!cq_run_has(w, run, first->recv_cq))
 		return 0;
 	room = RTE_MIN(run->end - run->at, PIPELINE_BURST - w->dirty_n);
+	room = RTE_MIN(room, posted->n); /* places were found when there may have been more */
 	for (; i < b->n && (f->shared >> i & 1) != 0 && n < room; i++, n++) {
 		const struct wire_pkt *p = &b->pkt[i];
 		const struct qp *qp = b->qp[i];
 		const bool again = n != 0 && qp == b->qp[i - 1];
+		const uint64_t bit = UINT64_C(1) << (qp->qpn & 63);
 
+		/* Its ePSN is that before the run: a duplicate may have it, too. */
+		if (!again && (seen & bit) != 0)
+			break;
+		seen |= bit;
 		if (qp->srq != first->srq || qp->recv_cq != first->recv_cq ||
 			p->psn.v != (again ? psn_add(b->pkt[i - 1].psn, 1) : qp->resp.epsn).v)
 			break;

@@ -246,6 +246,90 @@ SRQ_01_several_queues_in_a_burst(void **state)
 	}
 }
 
+/*
+ * RESP-DUP-01, SRQ-01: a SEND that comes twice in a burst, with one of another queue pair between
+ * them, takes one entry, and what follows it is not mistaken for a duplicate.
+ */
+static void
+RESP_DUP_01_twice_in_a_burst(void **state)
+{
+	struct bed *b = *state;
+	struct shared *s = shared_make(b);
+	struct qp *other = bed_qp(b, QPN + 1, PEER_QPN);
+	struct wire_fields f;
+
+	atomic_store(&b->cq.producer, (uint8_t)(1 + b->conf.index));
+	other->srq = &s->srq;
+	other->flags |= QPF_SRQ;
+	for (uint32_t i = 0; i < 4; i++)
+		assert_true(post(s, i));
+	for (uint32_t i = 0; i < 3; i++) {
+		f = send_only(E, 8);
+		f.dest_qpn = i == 1 ? other->qpn : QPN;
+		bed_send(b, &f);
+	}
+	bed_turn(b);
+	assert_int_equal(b->qp->resp.epsn.v, E + 1);
+	for (uint32_t i = 0; i < 2; i++) {
+		const struct ring_cqe c = bed_cqe(b);
+
+		assert_int_equal(c.wr_id, i);
+		assert_int_equal(c.qp_num, i == 1 ? other->qpn : QPN);
+	}
+	bed_no_cqe(b);
+	assert_int_equal(ring_srq_count(&s->srq.ring), 2);
+	expect_ack(b, 0x1f, E, 1);
+	expect_ack(b, 0x1f, E, 1);
+	expect_silence(b);
+	assert_int_equal(qp_stat(b->qp, STAT_rx_send_requests), 1);
+	assert_int_equal(qp_stat(b->qp, STAT_duplicate_request), 1);
+	bed_qp_gone(b, other);
+	mem_area_destroy(&s->srq.area);
+}
+
+/*
+ * RESP-CLS-A-03: the producer takes back what was posted after it has been looked at. Nothing is
+ * taken that is not posted. Here a WRITE of the same burst does it, to be sure of the moment.
+ */
+static void
+RESP_CLS_A_03_taken_back(void **state)
+{
+	enum { KEY = 0x4004, VA = 0xa00000 };
+	struct bed *b = *state;
+	struct shared *s = shared_make(b);
+	struct mem_region *ring = mem_region_alloc();
+	const uint32_t one = 1;
+	struct wire_fields f;
+
+	assert_non_null(ring);
+	ring->va = VA;
+	ring->length = sizeof(*s->producer.sh);
+	ring->host = (uint8_t *)s->producer.sh;
+	ring->key = KEY;
+	ring->pd = PD;
+	ring->access = ACCESS_REMOTE_WRITE | ACCESS_LOCAL_WRITE;
+	assert_int_equal(mem_table_add(b->mem, ring), 0);
+	atomic_store(&b->cq.producer, (uint8_t)(1 + b->conf.index));
+	for (uint32_t i = 0; i < 4; i++)
+		assert_true(post(s, i));
+	f = write_only(E, VA + offsetof(struct ring_shared, prod), sizeof(one));
+	f.reth.rkey = KEY;
+	f.payload = (const uint8_t *)&one;
+	bed_send(b, &f);
+	for (uint32_t i = 1; i < 4; i++) {
+		f = send_only(E + i, 8);
+		bed_send(b, &f);
+	}
+	bed_turn(b);
+	assert_int_equal(bed_cqe(b).wr_id, 0);
+	bed_no_cqe(b);
+	assert_int_equal(b->qp->resp.epsn.v, E + 2);
+	assert_int_equal(ring_srq_count(&s->srq.ring), 0);
+	assert_int_equal(mem_table_remove(b->mem, KEY), 0);
+	mem_region_free(ring);
+	mem_area_destroy(&s->srq.area);
+}
+
 /* SRQ-02: the event once, of the SRQ, and the limit is gone. */
 static void
 SRQ_02_limit(void **state)
@@ -326,6 +410,8 @@ main(void)
 		TEST(SRQ_01_two_workers_beside_others),
 		TEST(SRQ_01_in_order_of_arrival),
 		TEST(SRQ_01_several_queues_in_a_burst),
+		TEST(RESP_DUP_01_twice_in_a_burst),
+		TEST(RESP_CLS_A_03_taken_back),
 		TEST(SRQ_02_limit),
 		TEST(AEQ_11_RESP_CLS_A_02_open_message),
 	};
