@@ -23,6 +23,14 @@ few_n(const struct burst *b, uint32_t at)
 	return n;
 }
 
+/** A NAK leaves before the next part is looked at. */
+static ALWAYS_INLINE void
+hurry(struct worker *w)
+{
+	if (UNLIKELY((w->hurry & HURRY_NAK) != 0))
+		stage_tx(w);
+}
+
 /**
  * Plain packets from the first on, if there are many: QPs and places are looked at for all of them,
  * and a part has its ICRCs verified and its payloads copied, no more. What is looked at of a packet
@@ -61,8 +69,10 @@ deliver_plain(struct worker *w, struct burst *b, uint64_t *since)
 	}
 	b->n = n;
 	mbufs_done(w, b, 0, at, f.reused);
+	naks_send(w);
 	pipeline_fast_end(w, b, &f);
 	lap(w, STAGE_RESPOND, since);
+	hurry(w);
 	return at;
 }
 
@@ -84,7 +94,6 @@ pipeline_deliver_parts(struct worker *w, struct burst *b, uint64_t *since)
 		few->n = n;
 		w->few_end = at + n;
 		pipeline_deliver(w, few, since);
-		if (UNLIKELY((w->hurry & HURRY_NAK) != 0))
-			stage_tx(w);
+		hurry(w);
 	}
 }

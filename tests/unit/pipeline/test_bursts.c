@@ -53,6 +53,37 @@ RESP_05_writes_counted_at_qp(void **state)
 }
 
 /*
+ * RESP-SEQ-01: all long packets of a turn are ahead, or those behind a good one: the peer is told
+ * once, in this turn.
+ */
+static void
+RESP_SEQ_01_gap_in_long_packets(void **state)
+{
+	enum { PACKETS = 16, LEN = 1000 };
+	struct bed *b = *state;
+
+	for (uint32_t good = 0; good < 2; good++) {
+		const uint32_t from = b->qp->resp.epsn.v;
+
+		for (uint32_t i = 0; i < PACKETS; i++) {
+			struct wire_fields f = write_only(
+				from + i + (good == 0 || i >= 3), MR_VA + i * 8, LEN);
+
+			bed_send(b, &f);
+		}
+		bed_turn(b);
+		if (good != 0)
+			expect_ack(b, 0x1f, from + 2, 3);
+		expect_ack(b, 0x60, from + good * 3, good * 3);
+		expect_silence(b);
+		assert_int_equal(b->qp->resp.epsn.v, from + good * 3);
+		assert_int_equal(qp_stat(b->qp, STAT_out_of_sequence),
+			PACKETS + good * (PACKETS - 3));
+		b->qp->resp.latched = false;
+	}
+}
+
+/*
  * RESP-01, CQ-06: SENDs of one QP in a burst take its WQEs in order, and their completions are
  * there before the event, which is for the newest one that is solicited.
  */
@@ -168,6 +199,8 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			RESP_SEQ_01_gap_in_long_packets, bed_setup, bed_teardown),
 		TEST(AE_05_fast_in_RTR),
 		TEST(RESP_04_invalidated_in_a_burst),
 		TEST(RESP_05_writes_counted_at_qp),
