@@ -110,7 +110,7 @@ hint(const struct command *cmd)
 		const char *text;
 	} hints[] = {
 		{ "rx_errors",
-			"nothing is recorded (only with \"error_buffer\" in the configuration; "
+			"nothing is recorded (no packet was dropped, or \"error_buffer\" is not configured; "
 			"`stat show` counts all drops)" },
 		{ "poll_cq",
 			"no completion waits (a request that was posted with other send_flags than "
