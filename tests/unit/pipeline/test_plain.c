@@ -46,6 +46,7 @@ struct outcome {
 	uint32_t completions_n;
 	uint32_t traced;
 	uint32_t epsn;
+	uint32_t other_epsn;
 	uint32_t msn;
 	uint32_t state;
 	uint32_t told; /* of the peer's first request, in RTR */
@@ -59,7 +60,7 @@ struct outcome {
 /** Where receives come from, and what arrives. */
 enum mode {
 	OWN,    /* the QP's queue; SENDs and WRITEs */
-	SHARED, /* a shared one; the same */
+	SHARED, /* one that two QPs share; the same, to both of them */
 	EMPTY,  /* the QP's, mostly without a buffer; WRITEs, mostly with an immediate */
 	PARTS,  /* the QP's; long packets, as put_long() has them */
 };
@@ -69,13 +70,14 @@ static void
 post(struct bed *b, struct ring *to, enum mode mode, uint32_t *seed)
 {
 	struct ring_recv_wqe *wqe = ring_produce_slot(to, 16);
+	const uint32_t rarely = mode == SHARED ? 5 : 1;
 	uint32_t at = next(seed) % 8192;
 
 	if (wqe == NULL)
 		return;
 	wqe->wr_id = ++b->wr_id;
-	wqe->num_sge = one_in(seed, 6) ? 1 + next(seed) % 4 : 1;
-	if (one_in(seed, 100))
+	wqe->num_sge = one_in(seed, 6 * rarely) ? 1 + next(seed) % 4 : 1;
+	if (one_in(seed, 100 * rarely))
 		wqe->num_sge = one_in(seed, 2) ? 0 : 5;
 	if (mode == EMPTY)
 		wqe->num_sge = one_in(seed, 12) ? next(seed) % 6 : 0;
@@ -90,10 +92,11 @@ post(struct bed *b, struct ring *to, enum mode mode, uint32_t *seed)
 	ring_produce_commit(to);
 }
 
-/** A queue that the bed's QP shares with nobody, with entries as its own one has. */
-static void
+/** A queue that the bed's QP shares with another one. @return that */
+static struct qp *
 share(struct bed *b, struct qp_srq *srq, struct ring *producer)
 {
+	struct qp *other = bed_qp(b, QPN + 1, PEER_QPN);
 	const uint32_t stride = ring_recv_stride(4);
 
 	memset(srq, 0, sizeof(*srq));
@@ -103,8 +106,10 @@ share(struct bed *b, struct qp_srq *srq, struct ring *producer)
 	srq->pd = PD;
 	srq->max_sge = 4;
 	atomic_store(&srq->limit, 3);
-	b->qp->srq = srq;
+	b->qp->srq = other->srq = srq;
 	b->qp->flags |= QPF_SRQ;
+	other->flags |= QPF_SRQ;
+	return other;
 }
 
 /** A request around where the QP stands, of which a few say what cannot be. */
@@ -112,22 +117,23 @@ static struct wire_fields
 request(enum mode mode, uint32_t *seed, uint32_t *p)
 {
 	uint16_t len = (uint16_t)(one_in(seed, 4) ? next(seed) % (PMTU + 40) : next(seed) % 70);
-	const bool sends = one_in(seed, mode == EMPTY ? 60 : 2);
+	const bool sends = mode == SHARED ? !one_in(seed, 6) : one_in(seed, mode == EMPTY ? 60 : 2);
+	const uint32_t rarely = mode == SHARED ? 5 : 1; /* runs of SENDs that take entries */
 	struct wire_fields f = sends ? send_only(*p, len)
 				     : write_only(*p, MR_VA + next(seed) % (MR_LEN - 2048), len);
 
 	f.imm = next(seed);
-	if (mode == EMPTY ? !one_in(seed, 4) : mode != PARTS && one_in(seed, 6))
+	if (mode == EMPTY ? !one_in(seed, 4) : mode != PARTS && one_in(seed, 6 * rarely))
 		f.opcode = sends ? OP_RC_SEND_ONLY_IMM : OP_RC_WRITE_ONLY_IMM;
 
 	f.flags = (uint8_t)((one_in(seed, 3) ? 0 : PKT_ACKREQ) | (one_in(seed, 3) ? PKT_SE : 0));
-	if (one_in(seed, 10))
+	if (one_in(seed, mode == SHARED ? 4 : 10))
 		f.psn = psn((*p - 1 - next(seed) % 4) & PSN_MASK); /* again, perhaps */
-	else if (one_in(seed, 80))
+	else if (one_in(seed, 80 * rarely))
 		f.psn = psn(*p + 2); /* a gap */
 	else
 		*p += 1;
-	if (one_in(seed, 60))
+	if (one_in(seed, 60 * rarely))
 		f.opcode = (uint8_t)(next(seed) % 0x0d);
 	if (one_in(seed, 150))
 		f.reth.rkey = RQ_KEY;
@@ -196,9 +202,10 @@ session(uint32_t seed, enum mode mode, bool again, struct outcome *o)
 	struct wire_path path = bed_path();
 	struct ring producer;
 	struct qp_srq srq;
-	uint32_t next_psn = one_in(&seed, 3) ? PSN_MASK - 3 : E;
-	bool rtr;
+	uint32_t next_psn = one_in(&seed, 3) ? PSN_MASK - 3 : E, other_psn = E;
+	struct qp *other = NULL;
 	void *state = NULL;
+	bool rtr;
 	struct bed *b;
 
 	assert_int_equal(bed_setup(&state), 0);
@@ -209,7 +216,7 @@ session(uint32_t seed, enum mode mode, bool again, struct outcome *o)
 	if ((rtr = one_in(&seed, 3)))
 		bed_in_rtr(b);
 	if (shared)
-		share(b, &srq, &producer);
+		other = share(b, &srq, &producer);
 	atomic_store(&b->cq.producer, one_in(&seed, 2) ? 1 + b->conf.index : CQ_PRODUCER_ANY);
 	path.tos = again ? 3 : 2;
 	for (uint32_t turn = 0; turn < TURNS; turn++) {
@@ -217,11 +224,13 @@ session(uint32_t seed, enum mode mode, bool again, struct outcome *o)
 
 		if (mode == PARTS)
 			put_long(b, &path, &seed, &next_psn);
-		for (uint32_t i = mode == PARTS ? 0 : next(&seed) % 5; i != 0; i--)
+		for (uint32_t i = mode == PARTS ? 0 : next(&seed) % (shared ? 12 : 5); i != 0; i--)
 			post(b, shared ? &producer : &b->rq_producer, mode, &seed);
 		while (n-- != 0) {
-			struct wire_fields f = request(mode, &seed, &next_psn);
+			const bool own = !shared || one_in(&seed, 2);
+			struct wire_fields f = request(mode, &seed, own ? &next_psn : &other_psn);
 
+			f.dest_qpn = own ? b->qp->qpn : other->qpn;
 			bed_put(b, bed_frame_on(&path, &f));
 		}
 		bed_turn(b);
@@ -231,6 +240,7 @@ session(uint32_t seed, enum mode mode, bool again, struct outcome *o)
 	o->told = rtr && (b->qp->flags & QPF_UNHEARD) == 0;
 	o->memory = mix(mix(0, b->memory, MR_LEN), b->rq_memory, 16384);
 	o->epsn = b->qp->resp.epsn.v;
+	o->other_epsn = shared ? other->resp.epsn.v : 0;
 	o->msn = b->qp->resp.msn;
 	o->state = b->qp->state;
 	o->posted = shared ? ring_srq_count(&srq.ring) : ring_consume_count(&b->qp->rq);
@@ -243,6 +253,8 @@ session(uint32_t seed, enum mode mode, bool again, struct outcome *o)
 	o->at_qp[STAT_np_ecn_marked_roce_packets] = 0;
 	o->at_worker[STAT_np_ecn_marked_roce_packets] = 0;
 	o->at_port[STAT_np_ecn_marked_roce_packets] = 0;
+	if (shared)
+		bed_qp_gone(b, other);
 	bed_teardown(&state);
 	if (shared)
 		mem_area_destroy(&srq.area);
@@ -266,6 +278,7 @@ both_ways(enum mode mode)
 		if (memcmp(&a, &b, sizeof(a)) != 0)
 			print_message("# session %u\n", seed);
 		assert_int_equal(a.epsn, b.epsn);
+		assert_int_equal(a.other_epsn, b.other_epsn);
 		assert_int_equal(a.msn, b.msn);
 		assert_int_equal(a.state, b.state);
 		assert_int_equal(a.told, b.told);
