@@ -34,15 +34,15 @@
 
 /** All zero: nobody was met. */
 struct crowd {
-	ns_t hogged;    /* until then no yield, unless others are believed to be there */
-	ns_t since;     /* turns are in vain, and the CPU is ours */
-	ns_t took;      /* how long somebody else had it at last */
-	ns_t spin;      /* ... or before that, if that was less: one long slice is no rule */
-	ns_t asked;     /* for the CPU time, which was */
-	ns_t ran;       /* ... this, having */
-	uint64_t sleeps; /* ... slept so often; and since then */
-	ns_t given;     /* yields took this long */
-	ns_t lost;      /* what others had of the CPU, when it is known and not yet judged */
+	ns_t hogged;     /* until then no yield, unless others are believed to be there */
+	ns_t since;      /* turns are in vain, and the CPU is ours */
+	ns_t took;       /* the newest time for which somebody else had it */
+	ns_t spin;       /* the shorter one of the last two such times: one long slice is no rule */
+	ns_t asked;      /* when crowd_ran() was called last; 0: start anew */
+	ns_t ran;        /* CPU time of this thread at `asked` */
+	uint64_t sleeps; /* how often the thread had slept at `asked` */
+	ns_t given;      /* how long yields took, since `asked` */
+	ns_t lost; /* slices that others had, found by crowd_ran(), for the next look to judge */
 	uint32_t turns; /* in vain, for which others are believed to want this CPU, too */
 	const _Atomic uint32_t *away; /* what was looked at before a long yield: was it for us? */
 	bool helped;                  /* it was */
