@@ -73,6 +73,7 @@ icrc_begin_portable(const struct crc_ops *ops, const uint8_t *l3, bool ipv6)
 uint32_t
 icrc_begin(const struct crc_ops *ops, const uint8_t *l3, bool ipv6)
 {
+	ASSERT(ops != NULL);
 #if ICRC_CLMUL
 	if (LIKELY(icrc_has_clmul()))
 		return icrc_begin_clmul(l3, ipv6);
@@ -83,6 +84,7 @@ icrc_begin(const struct crc_ops *ops, const uint8_t *l3, bool ipv6)
 uint32_t
 icrc_update8(const struct crc_ops *ops, uint32_t state, uint64_t word)
 {
+	ASSERT(ops != NULL);
 #if ICRC_CLMUL
 	if (LIKELY(icrc_has_clmul()))
 		return icrc_update8_clmul(state, word);
@@ -93,6 +95,7 @@ icrc_update8(const struct crc_ops *ops, uint32_t state, uint64_t word)
 void
 icrc_words8_burst(const struct crc_ops *ops, uint32_t *state, const uint64_t *word, uint32_t n)
 {
+	ASSERT(ops != NULL);
 #if ICRC_CLMUL
 	/* A word that was stored just now is no part of a wide load: one or two wait less alone. */
 	if (LIKELY(n > 2) && LIKELY(icrc_has_wide())) {
@@ -114,7 +117,7 @@ icrc_compute(const struct crc_ops *ops, const uint8_t *l3, bool ipv6, uint32_t l
 	uint32_t head = icrc_head_len(ipv6);
 	uint32_t state;
 
-	ASSERT(len >= head);
+	ASSERT(ops != NULL && len >= head);
 #if ICRC_CLMUL
 	if (LIKELY(icrc_has_wide()))
 		return icrc_final(icrc_whole_wide(l3, ipv6, len));
@@ -144,7 +147,7 @@ icrc_verify_burst(const struct crc_ops *ops, const struct wire_pkt *p, uint32_t 
 {
 	uint32_t bad = 0;
 
-	ASSERT(n <= 32); /* bits of `bad` */
+	ASSERT(ops != NULL && n <= 32); /* bits of `bad` */
 #if ICRC_CLMUL
 	if (LIKELY(icrc_has_wide()))
 		return icrc_verify_wide(p, n);
@@ -178,6 +181,7 @@ icrc_copy_seal(const struct icrc_frame *f, uint32_t at, const uint8_t *from, uin
 void
 icrc_seal_burst(const struct crc_ops *ops, const struct icrc_frame *f, uint32_t n)
 {
+	ASSERT(ops != NULL);
 #if ICRC_CLMUL
 	if (LIKELY(icrc_has_wide())) {
 		icrc_seal_wide(f, n);

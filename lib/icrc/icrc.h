@@ -14,7 +14,10 @@
 
 #include "wire.h"
 
-/** A CRC-32 (0x04C11DB7 reflected) backend: continue `crc` (not complemented) over `len` bytes. */
+/**
+ * A CRC-32 (0x04C11DB7 reflected) backend: continue `crc` (not complemented) over `len` bytes. All
+ * functions below need one, on each machine: which CPUs leave it alone is not the caller's concern.
+ */
 struct crc_ops {
 	const char *name;
 	uint32_t (*update)(uint32_t crc, const void *buf, uint64_t len);

@@ -8,6 +8,7 @@
 #include <rte_eal.h>
 #include <rte_mbuf.h>
 
+#include "crc_isal.h"
 #include "log.h"
 
 struct fake fake;
@@ -197,6 +198,7 @@ make_env(bool no_socket)
 	e->ahs = qp_ah_table_create();
 	e->mcasts = qp_mcast_table_create();
 	e->srqs = calloc(1, sizeof(*e->srqs));
+	e->crc = crc_isal();
 	e->workers_n = FAKE_WORKERS;
 	e->ports_n = 1;
 	e->numa_node = -1;
