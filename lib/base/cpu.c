@@ -14,6 +14,9 @@ features_up_to(uint32_t bits)
 		f |= CPU_CLMUL;
 	if (bits >= 256 && __builtin_cpu_supports("avx"))
 		f |= CPU_AVX;
+	if (bits >= 256 && (f & CPU_CLMUL) != 0 && __builtin_cpu_supports("avx2") &&
+		__builtin_cpu_supports("vpclmulqdq"))
+		f |= CPU_CRC_256;
 	if (bits < 512 || !__builtin_cpu_supports("avx512bw") ||
 		!__builtin_cpu_supports("avx512vl"))
 		return f;

@@ -16,6 +16,7 @@ enum cpu_feature {
 	CPU_AVX = 2,        /* copies in 256-bit registers */
 	CPU_WIDE_CRC = 4,   /* VPCLMULQDQ over 512-bit registers */
 	CPU_WIDE_PARSE = 8, /* headers read by AVX-512's permutations of bytes */
+	CPU_CRC_256 = 16,   /* VPCLMULQDQ over 256-bit registers, and AVX2 */
 };
 
 /** Bits of cpu_feature. Before main() it is all that the machine has. */

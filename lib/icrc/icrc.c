@@ -121,6 +121,8 @@ icrc_compute(const struct crc_ops *ops, const uint8_t *l3, bool ipv6, uint32_t l
 #if ICRC_CLMUL
 	if (LIKELY(icrc_has_wide()))
 		return icrc_final(icrc_whole_wide(l3, ipv6, len));
+	if (LIKELY(icrc_has_ymm()))
+		return icrc_final(icrc_whole_ymm(l3, ipv6, len));
 	if (len <= SHORT_PACKET && LIKELY(icrc_has_clmul()))
 		return icrc_final(icrc_whole_clmul(l3, ipv6, len));
 #endif
@@ -151,6 +153,8 @@ icrc_verify_burst(const struct crc_ops *ops, const struct wire_pkt *p, uint32_t 
 #if ICRC_CLMUL
 	if (LIKELY(icrc_has_wide()))
 		return icrc_verify_wide(p, n);
+	if (LIKELY(icrc_has_ymm()))
+		return icrc_verify_ymm(p, n);
 #endif
 	for (uint32_t i = 0; i < n; i++)
 		if (LIKELY(p[i].icrc_off != 0) && UNLIKELY(!icrc_verify(ops, &p[i])))
@@ -173,6 +177,8 @@ icrc_copy_seal(const struct icrc_frame *f, uint32_t at, const uint8_t *from, uin
 #if ICRC_CLMUL
 	if (LIKELY(icrc_has_wide()))
 		return icrc_copy_wide(f, at, from, len);
+	if (LIKELY(icrc_has_ymm()))
+		return icrc_copy_ymm(f, at, from, len);
 #endif
 	(void)f, (void)at, (void)from, (void)len;
 	return false;
@@ -185,6 +191,10 @@ icrc_seal_burst(const struct crc_ops *ops, const struct icrc_frame *f, uint32_t 
 #if ICRC_CLMUL
 	if (LIKELY(icrc_has_wide())) {
 		icrc_seal_wide(f, n);
+		return;
+	}
+	if (LIKELY(icrc_has_ymm())) {
+		icrc_seal_ymm(f, n);
 		return;
 	}
 #endif

@@ -30,7 +30,7 @@ struct crc_ops {
  *        for IPv4, 60 for IPv6.
  * @return the four ICRC bytes as a little-endian number: store it with icrc_store().
  * Cost: packets are folded in place and leave `ops` alone where the CPU can do that: short ones
- * with PCLMULQDQ, all with VPCLMULQDQ.
+ * with PCLMULQDQ, all with VPCLMULQDQ, in registers of 256 or 512 bits.
  */
 uint32_t icrc_compute(const struct crc_ops *ops, const uint8_t *l3, bool ipv6, uint32_t len);
 
@@ -39,8 +39,7 @@ bool icrc_verify(const struct crc_ops *ops, const struct wire_pkt *p);
 
 /**
  * icrc_verify() for up to 32 packets. @return a bit for each whose ICRC is wrong; those without one
- * (icrc_off is 0) have none. Cost: about 20 cycles for a 64-byte WRITE where the CPU multiplies
- * wide.
+ * (icrc_off is 0) have none. Cost: about 20 cycles for a 64-byte WRITE with VPCLMULQDQ.
  */
 uint32_t icrc_verify_burst(const struct crc_ops *ops, const struct wire_pkt *p, uint32_t n);
 

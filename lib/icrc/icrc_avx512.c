@@ -3,26 +3,6 @@
 #include "icrc_wide.h"
 
 #if ICRC_CLMUL
-#define ZEROS_16 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0
-#define ZEROS_64 ZEROS_16, ZEROS_16, ZEROS_16, ZEROS_16
-#define F        0xff
-
-/* What is replaced by ones (ICRC-02, ICRC-03), dummy included; a block of zeros either side. */
-/* clang-format off */
-const uint8_t icrc_masks[2][3 * BLOCK] CACHE_ALIGNED = {
-	{ ZEROS_64,
-		F, F, F, F, 0, F, 0, 0, 0, 0, 0, 0, F, 0, F, F,
-		0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, F, F,
-		0, 0, 0, 0, F, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-		ZEROS_16, ZEROS_64 },
-	{ ZEROS_64,
-		F, F, F, F, 0x0f, F, F, F, 0, 0, 0, F, 0, 0, 0, 0,
-		ZEROS_16, ZEROS_16,
-		0, 0, F, F, 0, 0, 0, 0, F, 0, 0, 0, 0, 0, 0, 0,
-		ZEROS_64 },
-};
-/* clang-format on */
-
 /** Bits 64 - n + DUMMY and up, for n bytes of a first block: those that are in the packet. */
 const uint64_t icrc_in_packet[BLOCK + 1] = {
 #define BITS(n)    ~UINT64_C(0) << (BLOCK - (n)) << DUMMY

@@ -15,18 +15,6 @@
 
 #define FF ((char)0xff)
 
-/**
- * The 16 bytes from n on are a shuffle that moves a block's first n bytes to its end, those from
- * 16 + n on one that moves the others to its start; zeros come in.
- */
-/* clang-format off */
-static const uint8_t shift_table[48] __attribute__((aligned(16))) = {
-	0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80,
-	0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15,
-	0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80,
-};
-/* clang-format on */
-
 TARGET_CLMUL static inline __m128i
 load(const uint8_t *p)
 {
@@ -145,8 +133,8 @@ icrc_whole_clmul(const uint8_t *l3, bool ipv6, uint32_t len)
 		 * own, with zeros before; the others and the packet's last bytes are the block
 		 * behind it. The last 16 bytes of the packet have the latter in place already.
 		 */
-		__m128i up = load(shift_table + rest);
-		__m128i down = load(shift_table + 16 + rest);
+		__m128i up = load(icrc_shift_up + rest);
+		__m128i down = load(icrc_shift_up + 16 + rest);
 		__m128i last = _mm_blendv_epi8(_mm_shuffle_epi8(a, down), load(end - 16), down);
 
 		a = fold(_mm_shuffle_epi8(a, up), last);

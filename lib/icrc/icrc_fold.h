@@ -2,10 +2,10 @@
 #ifndef ICRC_FOLD_H
 #define ICRC_FOLD_H
 /**
- * @file icrc_fold.h  Folding by carry-less multiplication: what its two widths share.
+ * @file icrc_fold.h  Folding by carry-less multiplication: what its three widths share.
  *
- * Owner:   icrc_clmul.c and icrc_avx512.c alone.
- * Memory:  none.
+ * Owner:   icrc_clmul.c, icrc_ymm.c and the wide files alone.
+ * Memory:  constant tables.
  * Depends: base; SSE 4.1 and PCLMULQDQ.
  */
 #include <immintrin.h>
@@ -15,6 +15,19 @@
 
 #define TARGET_CLMUL __attribute__((target("pclmul,sse4.1")))
 #define TARGET_WIDE  __attribute__((target("avx512f,avx512bw,avx512vl,vpclmulqdq,pclmul,sse4.1")))
+
+enum { ICRC_MASK_LEN = 64 };
+
+/**
+ * What is replaced by ones (ICRC-02, ICRC-03), of a message that begins with four dummy bytes; as
+ * many zeros either side.
+ */
+extern const uint8_t icrc_masks[2][3 * ICRC_MASK_LEN];
+/**
+ * The 16 bytes from n on are a shuffle that moves a block's first n bytes to its end, those from
+ * 16 + n on one that moves the others to its start; zeros come in.
+ */
+extern const uint8_t icrc_shift_up[48];
 
 /* Powers of x modulo 0x04C11DB7, bit-reflected: over 128 bits, then over 64, then Barrett's. */
 #define FOLD_128 _mm_set_epi64x(0x0ccaa009e, 0x1751997d0)

@@ -50,6 +50,25 @@ void icrc_words8_burst_clmul(uint32_t *state, const uint64_t *word, uint32_t n);
 /** Head and all that follows, folded in one piece; for short packets. Not complemented. */
 uint32_t icrc_whole_clmul(const uint8_t *l3, bool ipv6, uint32_t len);
 
+/** Can it fold 32 bytes at once, and the operating system keep the registers? Cost: one load. */
+static inline bool
+icrc_has_ymm(void)
+{
+	return cpu_has(CPU_CRC_256);
+}
+
+/** icrc_whole_clmul() for packets of any length, where icrc_has_ymm(). */
+uint32_t icrc_whole_ymm(const uint8_t *l3, bool ipv6, uint32_t len);
+
+/** icrc_verify_burst(), where icrc_has_ymm(). */
+uint32_t icrc_verify_ymm(const struct wire_pkt *p, uint32_t n);
+
+/** icrc_seal_burst(), where icrc_has_ymm(). */
+void icrc_seal_ymm(const struct icrc_frame *f, uint32_t n);
+
+/** icrc_copy_seal(), where icrc_has_ymm(). */
+bool icrc_copy_ymm(const struct icrc_frame *f, uint32_t at, const uint8_t *from, uint32_t len);
+
 /** Can it fold 64 bytes at once, and the operating system keep the registers? Cost: one load. */
 static inline bool
 icrc_has_wide(void)

@@ -24,8 +24,7 @@
 #define BLOCK 64u /* bytes */
 #define LONG  512 /* bytes behind two blocks from which on four are folded side by side */
 
-/* What is replaced by ones (ICRC-02, ICRC-03), dummy included; a block of zeros either side. */
-extern const uint8_t icrc_masks[2][3 * BLOCK] CACHE_ALIGNED;
+_Static_assert(ICRC_MASK_LEN == BLOCK, "icrc_masks has a block of zeros either side");
 /** Bits 64 - n + DUMMY and up, for n bytes of a first block: those that are in the packet. */
 extern const uint64_t icrc_in_packet[BLOCK + 1];
 

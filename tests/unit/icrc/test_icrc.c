@@ -127,6 +127,8 @@ assert_paths_up_to(uint32_t bits, const uint8_t *p, bool ipv6, uint32_t len, uin
 			icrc_begin_clmul(p, ipv6), icrc_begin_portable(&bitwise_ops, p, ipv6));
 		assert_int_equal(~icrc_whole_clmul(p, ipv6, len), want);
 	}
+	if (icrc_has_ymm())
+		assert_int_equal(~icrc_whole_ymm(p, ipv6, len), want);
 	if (icrc_has_wide())
 		assert_int_equal(~icrc_whole_wide(p, ipv6, len), want);
 #endif
@@ -328,7 +330,7 @@ ICRC_05_copy_and_seal(void **state)
 		}
 	}
 #if ICRC_CLMUL
-	if (icrc_has_wide()) {
+	if (icrc_has_ymm() || icrc_has_wide()) {
 		assert_in_range(sealed_n, all * 3 / 4, all);
 		assert_true(copy_sealed(&g, false, ICRC_HEAD_IPV4 + WIRE_AETH_LEN, 4096, true));
 		assert_true(copy_sealed(&g, false, ICRC_HEAD_IPV4 + WIRE_RETH_LEN, 1024, true));
@@ -442,6 +444,23 @@ ICRC_01_bursts_of_one_shape(void **state)
 	}
 }
 
+/** All tests of bursts, with vector registers of no more than so many bits. */
+static int
+with_bits(void **state)
+{
+	cpu_limit(*(const uint32_t *)*state);
+	return 0;
+}
+
+#define UP_TO(bits_) &(uint32_t){ bits_ }
+#define AT_EACH_WIDTH(test)                                                            \
+	{ #test " up to 64 bits", test, with_bits, NULL, UP_TO(64) },                   \
+		{ #test " up to 128 bits", test, with_bits, NULL, UP_TO(128) },         \
+		{ #test " up to 256 bits", test, with_bits, NULL, UP_TO(256) },         \
+	{                                                                              \
+		#test " up to 512 bits", test, with_bits, NULL, UP_TO(512)              \
+	}
+
 int
 main(void)
 {
@@ -449,13 +468,13 @@ main(void)
 		cmocka_unit_test(ICRC_01_backends_are_crc32),
 		cmocka_unit_test(ICRC_01_vectors),
 		cmocka_unit_test(ICRC_01_all_paths_agree),
-		cmocka_unit_test(ICRC_04_every_single_bit),
-		cmocka_unit_test(ICRC_05_seal),
-		cmocka_unit_test(ICRC_05_seal_burst),
-		cmocka_unit_test(ICRC_05_copy_and_seal),
-		cmocka_unit_test(ICRC_01_eight_bytes),
-		cmocka_unit_test(ICRC_01_bursts),
-		cmocka_unit_test(ICRC_01_bursts_of_one_shape),
+		AT_EACH_WIDTH(ICRC_04_every_single_bit),
+		AT_EACH_WIDTH(ICRC_05_seal),
+		AT_EACH_WIDTH(ICRC_05_seal_burst),
+		AT_EACH_WIDTH(ICRC_05_copy_and_seal),
+		AT_EACH_WIDTH(ICRC_01_eight_bytes),
+		AT_EACH_WIDTH(ICRC_01_bursts),
+		AT_EACH_WIDTH(ICRC_01_bursts_of_one_shape),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
