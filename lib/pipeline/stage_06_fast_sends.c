@@ -72,7 +72,8 @@ trace_send(struct worker *w, struct qp *qp, const struct wire_pkt *p, enum respo
 
 /**
  * Is it the next of a run, and does its place hold? A packet before it may have taken the WQE. A
- * datagram may have any PSN (UD-08).
+ * datagram may have any PSN (UD-08). What a SEND of UC that was cut off has taken is for the next
+ * one, ahead of the queue's head (UC-07).
  */
 static ALWAYS_INLINE bool
 is_next(const struct worker *w, const struct burst *b, const struct fast *f,
@@ -85,6 +86,7 @@ is_next(const struct worker *w, const struct burst *b, const struct fast *f,
 	return LIKELY(p->opcode == opcode) && LIKELY(at->host != NULL) &&
 	       (datagram || LIKELY(p->psn.v == qp->resp.epsn.v)) &&
 	       LIKELY(at->wqe == qp->rq.cons) &&
+	       (opcode != OP_UC_SEND_ONLY || LIKELY(qp->active == NULL)) &&
 	       (LIKELY(calm) || place_holds(w, b, (uint32_t)(p - b->pkt), f, access)) &&
 	       (!datagram ||
 		       (at->room - p->payload_len >= (uint32_t)WIRE_GRH_LEN && !traced(w, qp)));

@@ -85,6 +85,16 @@ class Messages(dut_uc.UcCase):
             self.alive(E + 4)
             self.assertEqual(1, self.delta("out_of_sequence"), "one loss")
 
+    def test_UC_07_only_comes_later(self):
+        """In a burst of its own: the receive of the broken one is first, whatever is posted."""
+        self.resp()
+        p = self.peer
+        lost = p.send(E, data(3000, 7))
+        self.quiet(lost[0], lost[2])
+        self.quiet(p.send_only(E + 3, b"whole"), p.send_only(E + 4, b"next"))
+        self.received((0, b"whole"), (1, b"next"))
+        self.alive(E + 5)
+
     def test_UC_07_next_message_follows_at_once(self):
         """FIRST, then the ONLY: LAST and all between are lost."""
         self.resp(recv=2)
