@@ -22,10 +22,18 @@ static const struct {
 #undef FAILURE
 };
 
-/** Class B: nothing used, nothing reported; the same latch as for sequence NAKs (AMB-06). */
+/**
+ * Class B: nothing used, nothing reported; the same latch as for sequence NAKs (AMB-06). A copy of
+ * the same moment draws no NAK of its own (RESP-RNR-08).
+ */
 static void
 not_ready(struct request *q, struct responder_verdict *v)
 {
+	if (responder_is_waiting(q->r, q->now)) {
+		verdict_drop(v, RULE_RNR_EARLY,
+			v->counter == RC_OUT_OF_BUFFER ? RC_OUT_OF_BUFFER : RC_SILENT);
+		return;
+	}
 	responder_not_ready(q->r, q->now);
 	v->act = ACT_NAK;
 	v->syndrome = AETH_RNR | (q->r->min_rnr_timer & 31);

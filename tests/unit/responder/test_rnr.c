@@ -203,6 +203,59 @@ RESP_RNR_08_early_retry(void **state)
 	expect_ack(&s, E + 1, 2);
 }
 
+/** Copies that came at the same time were sent before the peer can have heard the first NAK. */
+static void
+RESP_RNR_08_copies_of_one_moment(void **state)
+{
+	const struct spec rows[] = {
+		{ SEND_FIRST(E) },
+		{ SEND_ONLY(E, 4) },
+		{ .op = OP_RC_SEND_ONLY_IMM, .psn = E },
+		{ WRITE_ONLY_IMM(E, MR_RKEY) },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct bed s;
+
+		empty(&s);
+		feed_spec(&s, rows[i]);
+		expect_nak(&s, RNR_12, E, 0);
+		feed_spec(&s, rows[i]);
+		expect_silent(&s);
+		expect_rule(&s, "RESP-RNR-08");
+		assert_int_equal(s.v.counter, RC_OUT_OF_BUFFER);
+		assert_int_equal(s.v.fault, 20);
+		s.now++;
+		feed_spec(&s, rows[i]);
+		expect_nak(&s, RNR_12, E, 0);
+		s.wqes = 1; /* of the same moment, but there is a WQE now */
+		feed_spec(&s, rows[i]);
+		assert_int_equal(s.v.act & (ACT_NAK | ACT_DROP | ACT_ERR), 0);
+		assert_int_equal(s.r.epsn.v, E + 1);
+	}
+}
+
+/** RESP-RNR-11: the same of another shortage, which has no counter of its own. */
+static void
+RESP_RNR_11_copies_of_one_moment(void **state)
+{
+	struct bed s;
+
+	(void)state;
+	bed_init(&s);
+	s.f.short_of_resources = true;
+	FEED(&s, READ(E, 4));
+	expect_nak(&s, RNR_12, E, 0);
+	FEED(&s, READ(E, 4));
+	expect_silent(&s);
+	expect_rule(&s, "RESP-RNR-08");
+	assert_int_equal(s.v.counter, RC_SILENT);
+	s.now++;
+	FEED(&s, READ(E, 4));
+	expect_nak(&s, RNR_12, E, 0);
+}
+
 static void
 RESP_RNR_09_duplicates_answered(void **state)
 {
@@ -271,9 +324,11 @@ main(void)
 		cmocka_unit_test(RESP_RNR_07_still_not_ready),
 		cmocka_unit_test(RESP_RNR_07_after_a_sequence_nak),
 		cmocka_unit_test(RESP_RNR_08_early_retry),
+		cmocka_unit_test(RESP_RNR_08_copies_of_one_moment),
 		cmocka_unit_test(RESP_RNR_09_duplicates_answered),
 		cmocka_unit_test(RESP_RNR_10_earlier_request_done),
 		cmocka_unit_test(RESP_RNR_11_other_shortages),
+		cmocka_unit_test(RESP_RNR_11_copies_of_one_moment),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
