@@ -127,6 +127,8 @@ put_device(struct rl_context *ctx, uint8_t port)
 		{ "sys_image_guid", guid },
 		{ "node_desc", a.name },
 		{ "fw_ver", d.fw_ver },
+		{ "hca_type", "rocelane" },
+		{ "hw_rev", "0" }, /* hw_ver of ibv_query_device() */
 		{ "device/numa_node", "-1" },
 	};
 	for (size_t i = 0; good && i < sizeof(rows) / sizeof(rows[0]); i++) {

@@ -100,6 +100,11 @@ class Devices(Runs):
         self.assertEqual("1\n4: ACTIVE\n", self.said(
             "cd /sys/class/infiniband/rocelane1/ports && echo * && cat 1/state"))
 
+    def test_what_it_is(self):
+        """ibstat and scripts read that: no file is empty."""
+        self.assertEqual("rocelane\n0\n", self.said(
+            "cd /sys/class/infiniband/rocelane0 && cat hca_type hw_rev"))
+
     def test_ls_and_find(self):
         self.assertEqual("rocelane0\nrocelane1\n", self.said("ls /sys/class/infiniband"))
         self.assertRegex(self.said("ls -l /dev/infiniband/uverbs1"), r"^crw.* 231, 193 ")

@@ -86,7 +86,9 @@ class Pairs(unittest.TestCase):
                               env=dict(os.environ, LD_LIBRARY_PATH=self.at(LIB)))
         self.assertEqual(0, done.returncode, done.stdout)
         for port in PORTS:
-            self.assertRegex(done.stdout, f"CA '{port}'(.*\n)+.*State: Active\n")
+            self.assertRegex(done.stdout, f"CA '{port}'\n"
+                             r"\s+CA type: rocelane\n(.*\n)+\s+Firmware version: \d.*\n"
+                             r"\s+Hardware version: 0\n(.*\n)+.*State: Active\n")
             self.assertRegex(done.stdout, f"device '{port}' port 1 status:(.*\n)+.*4: ACTIVE\n")
 
     def test_valgrind(self):
