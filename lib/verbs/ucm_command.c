@@ -217,9 +217,12 @@ resolve_ip(const struct ucm_call *call)
 	if (ucm_is_any(to) || ucm_is_loopback(to))
 		rc = ucm_to_self(call->file->channel->context,
 			source != NULL ? source : rl_cm_get_local_addr(call->id->rl), to);
-	if (rc != 0)
-		return rc;
-	return rl_cm_resolve_addr(call->id->rl, source, to, (int)c->timeout_ms);
+	if (rc == 0)
+		rc = rl_cm_resolve_addr(call->id->rl, source, to, (int)c->timeout_ms);
+	/* The kernel binds an id that is not bound. */
+	if (rc == 0)
+		give_port(rl_cm_get_local_addr(call->id->rl));
+	return rc;
 }
 
 static int

@@ -48,6 +48,29 @@ def example(program, *args):
     return programs.start(SOCKET, program, *args)
 
 
+# Arguments: the peer's address, the id's own and its port. Prints the port that the id has.
+PORT_OF_A_CLIENT = """
+import ctypes, socket, struct, sys
+cm = ctypes.CDLL("librdmacm.so.1", use_errno=True)
+cm.rdma_create_event_channel.restype = ctypes.c_void_p
+def good(rc):
+    if rc != 0:
+        sys.exit("errno %d" % ctypes.get_errno())
+def at(ip, port):
+    return struct.pack("=H", socket.AF_INET) + struct.pack("!H4s8x", port, socket.inet_aton(ip))
+channel = ctypes.c_void_p(cm.rdma_create_event_channel())
+id, event = ctypes.c_void_p(), ctypes.c_void_p()
+good(cm.rdma_create_id(channel, ctypes.byref(id), None, 0x106))
+own = at(sys.argv[2], int(sys.argv[3])) if sys.argv[2] else None
+good(cm.rdma_resolve_addr(id, own, at(sys.argv[1], 7471), 2000))
+good(cm.rdma_get_cm_event(channel, ctypes.byref(event)))
+cm.rdma_get_src_port.restype = ctypes.c_uint16
+print(socket.ntohs(cm.rdma_get_src_port(id)))
+good(cm.rdma_ack_cm_event(event))
+good(cm.rdma_destroy_id(id))
+"""
+
+
 class Rdmacm(unittest.TestCase):
     def end(self, proc):
         proc.terminate()    # rocelane-run passes it on
@@ -195,6 +218,18 @@ class Rdmacm(unittest.TestCase):
             code, out = run("rping", *args)
             self.assertNotEqual(0, code, out)
             self.assertIn(want, out)
+
+    def test_port_of_a_client(self):
+        """An id that is not bound has a port of its own once its peer's address is resolved, as
+        with the kernel; one that is bound keeps it."""
+        for source, text in (None, "0"), ("0.0.0.0", "0"), (LEFT, "0"), (LEFT, "4242"):
+            with self.subTest((source, text)):
+                code, out = run(sys.executable, "-c", PORT_OF_A_CLIENT, RIGHT, source or "", text)
+                self.assertEqual(0, code, out)
+                if text == "0":
+                    self.assertIn(int(out), range(1024, 1 << 16))
+                else:
+                    self.assertEqual(text, out.strip())
 
     def test_no_connections_of_XRC(self):
         for program in (["rdma_xserver"], ["rdma_xclient", "-s", RIGHT]):
