@@ -224,6 +224,9 @@ static inline void
 turn_begin(struct worker *w, ns_t now)
 {
 	mem_reader_turn(w->mem, w->index);
+	if (UNLIKELY(w->lossy))
+		pipeline_lossy_turn(w);
+	w->began = now;
 	w->now = now;
 	w->coming_n = 0;
 	w->flush_left = FLUSH_TURN;

@@ -49,6 +49,8 @@ uint32_t stage_timers(struct worker *w);
 uint32_t stage_doorbells(struct worker *w);
 /** 10: requests of QPs that have something to send. @return request packets made. */
 uint32_t stage_request(struct worker *w);
+/** A turn of worker.lossy is over: is the next one to have fewer packets of it, or more? */
+void pipeline_lossy_turn(struct worker *w);
 /** 11: hand frames to the ports. @return frames that ports took. */
 uint32_t stage_tx(struct worker *w);
 /** 12: commands of the control lcore. @return messages carried out. */

@@ -168,6 +168,34 @@ serve_rest(struct worker *w, struct qp *qp, uint8_t port, struct buffers *b, uin
 }
 
 /**
+ * Packets in one visit of the only QP that sends, which loses some. What it makes until it hears of
+ * a loss is in vain, and it hears of nothing before the turn ends: as many as make no long turn.
+ */
+static __attribute__((noinline)) uint32_t
+most_alone(struct worker *w, const struct qp *qp)
+{
+	if (!requester_goes_back(&qp->req))
+		return REQUEST_QP;
+	w->lossy = true;
+	return REQUEST_QP - w->lossy_fewer;
+}
+
+void
+pipeline_lossy_turn(struct worker *w)
+{
+	const ns_t took = w->now - w->began;
+
+	if (w->lossy_made >= REQUEST_QP - w->lossy_fewer) { /* it was of full length */
+		if (took > LOSSY_LONG)
+			w->lossy_fewer += w->lossy_fewer < REQUEST_QP - REQUEST_LOSSY;
+		else if (took < LOSSY_SHORT)
+			w->lossy_fewer -= w->lossy_fewer != 0;
+	}
+	w->lossy = false;
+	w->lossy_made = 0;
+}
+
+/**
  * Packets of a QP in one visit. Where several lose some, few: what answers them leaves sooner. Who
  * loses nothing gets as many as ever, and then all do, for visits are what QPs share.
  */
@@ -179,7 +207,7 @@ most_of(struct worker *w, const struct qp *qp)
 		return REQUEST_QP;
 	}
 	if (w->senders_n == 1)
-		return REQUEST_QP;
+		return most_alone(w, qp);
 	if (w->unhurt == 0)
 		return REQUEST_LOSSY;
 	w->unhurt--;
@@ -325,6 +353,15 @@ answers_wait(struct worker *w, const struct qp_share *s, uint8_t port, uint32_t 
 	w->made = RTE_MAX(w->made, round_cost_add(w, &s->first->made, cost));
 }
 
+/** How long a turn is where somebody else could have work meanwhile. */
+static inline uint32_t
+turn_bytes(const struct worker *w)
+{
+	const uint32_t fewer = UNLIKELY(w->lossy) ? w->lossy_fewer : 0;
+
+	return REQUEST_BYTES - fewer * (REQUEST_BYTES / REQUEST_QP);
+}
+
 /**
  * Up to so many packets of the QPs of a share, in turn.
  * @param pays others wait for their turn: no more than the share has credit for.
@@ -394,7 +431,7 @@ serve_share(struct worker *w, struct qp_share *s, uint32_t left, const bool pays
 			pipeline_send_sleep(w, qp);
 		bytes += (before - left) * len;
 		if ((pays && s->credit <= 0) ||
-			UNLIKELY((beside || visits <= more_visits) && bytes >= REQUEST_BYTES))
+			UNLIKELY((beside || visits <= more_visits) && bytes >= turn_bytes(w)))
 			break;
 	}
 	return left;
@@ -435,5 +472,7 @@ stage_request(struct worker *w)
 		left = serve_several(w, left);
 	pipeline_requests_seal(w);
 	ASSERT(left <= REQUEST_TURN && w->unsealed_n == 0);
+	if (UNLIKELY(w->lossy))
+		w->lossy_made += REQUEST_TURN - left;
 	return REQUEST_TURN - left;
 }

@@ -47,6 +47,8 @@
 #define REQUEST_BYTES   16384 /* ... and in a turn, where another client could ring meanwhile */
 #define REQUEST_LOSSY   4     /* ... whose packets get lost, beside others whose do */
 #define REQUEST_VISITS  64    /* QPs looked at in one turn */
+#define LOSSY_LONG      8000  /* ns: too long for a turn in which the only sender loses some */
+#define LOSSY_SHORT     6000  /* ... and short enough for more of its packets */
 #define SEAL_BYTES      8192  /* of request packets, before they are read again for their ICRC */
 #define DOORBELL_CLIENT 16    /* doorbells of one client in one turn */
 #define MAILBOX_TURNS   4     /* the control lcore waits for the answers */
@@ -173,8 +175,12 @@ struct worker {
 	struct rte_mbuf *spare[PIPELINE_BURST]; /* done with in this burst: replies re-use them */
 	uint32_t senders_n;                     /* QPs with something to send */
 	uint32_t unhurt;                        /* visits that are of full length yet */
-	uint32_t send_line;                     /* how often senders_n rose from 0 */
-	ns_t sent;                              /* when senders_n fell to 0 */
+	ns_t began;                             /* this turn */
+	bool lossy;           /* in it the only sender is one that goes back for what it loses */
+	uint32_t lossy_made;  /* its packets in this turn */
+	uint32_t lossy_fewer; /* than REQUEST_QP of it in a visit: what was made is in vain */
+	uint32_t send_line;   /* how often senders_n rose from 0 */
+	ns_t sent;            /* when senders_n fell to 0 */
 	uint32_t shares_n;
 	uint64_t turns_begun; /* of shares, ever */
 	uint32_t brief;       /* so many of this worker's turns from now on are short: COST_BRIEF */

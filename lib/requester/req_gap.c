@@ -241,10 +241,16 @@ req_skip(struct requester *r)
 #define IN_VAIN_MOST 5 /* 2^(5 - 1) - 1 losses: as many as `unpatched` holds */
 
 bool
+requester_goes_back(const struct requester *r)
+{
+	return !r->holes &&
+	       ((r->knobs & REQ_KNOB_PATCH) == 0 || req_was_in_vain(r) || r->unpatched != 0);
+}
+
+bool
 req_peer_keeps(const struct requester *r)
 {
-	return (r->knobs & REQ_KNOB_PATCH) != 0 && !req_was_in_vain(r) && r->unpatched == 0 &&
-	       !r->holes && r->head != r->fresh &&
+	return !requester_goes_back(r) && !r->holes && r->head != r->fresh &&
 	       segment_of(requester_slot(r, r->head))->kind == SEGMENT_DATA;
 }
 

@@ -208,6 +208,9 @@ requester_is_free(const struct requester *r)
 	return r->open == REQ_OPEN_ALL;
 }
 
+/** Does a loss cost what was sent behind it, since the peer keeps nothing of that? */
+bool requester_goes_back(const struct requester *r);
+
 /** Is anything sent and not acknowledged? */
 static inline bool
 requester_outstanding(const struct requester *r)
