@@ -7,6 +7,10 @@ by the lossless one before it. Both have the same rules, so that deciding about 
 the same; the lossless one's probability is 0. Goodput is what completed (req_message_bytes) over
 the time between two looks at the counters. Workers poll, for one that has gone to sleep sees a
 timer up to 100 us late.
+
+A timer that ends though nothing is lost would be measured, too. So, unless it is given, the timeout
+is the least one of four lossless round trips. Such a round trip has the queue in it: all messages
+in flight, over the rate at which they complete.
 """
 import argparse
 import json
@@ -29,6 +33,9 @@ WAITED_MAX = 0.05               # share of a sample that its workers may have wa
 BESIDE_MAX = 0.2                # CPUs that others may have used meanwhile: they slow this one down
 AGAIN_MAX = 20                  # samples taken again, at most, for one that counts
 MIN_TIMEOUT = 5                 # tmr.min_timeout by default
+LONG_TIMEOUT = 14               # 67 ms: while the round trip is measured
+MAX_TIMEOUT = 31
+ROUNDS = 4                      # lossless round trips that a timeout is long, at least
 DEPTH = 8                       # messages in flight of each queue pair
 STILL_S = 60                    # without a message: something is wrong
 
@@ -41,7 +48,7 @@ class Setup:
     size: int = 65536
     mtu: int = 4096
     delay: int = 5
-    timeout: int = 4
+    timeout: int = None         # LONG_TIMEOUT
     window: int = None
     workers: int = 1
     ms: int = 150
@@ -69,6 +76,18 @@ class Sample:
         return self.waited > WAITED_MAX or self.beside > BESIDE_MAX
 
 
+def timeout_of(seconds):
+    """The least ibv_qp_attr.timeout that is at least so long."""
+    for n in range(1, MAX_TIMEOUT):
+        if timeout_s(n) >= seconds:
+            return n
+    return MAX_TIMEOUT
+
+
+def timeout_s(exponent):
+    return 4.096e-6 * 2**exponent
+
+
 def busy():
     """Seconds that all CPUs together have worked, or were taken from this machine, so far."""
     with open("/proc/stat", encoding="ascii") as f:
@@ -79,8 +98,9 @@ def busy():
 def config(s):
     """Requesters on port a, responders on port b, as many of each as there are queue pairs."""
     ports = [transfer.port(end, "net_pair0" + end) for end in "ab"]
+    timeout = LONG_TIMEOUT if s.timeout is None else s.timeout
     common = {"count": s.qps, "qp_type": "RC", "pd": "pd0", "send_cq": "cq0", "recv_cq": "cq0",
-              "qp_state": "RTS", "path_mtu": s.mtu, "timeout": s.timeout, "retry_cnt": 7,
+              "qp_state": "RTS", "path_mtu": s.mtu, "timeout": timeout, "retry_cnt": 7,
               "rnr_retry": 7, "rq_psn": 0, "sq_psn": 0}
     feed = {"opcode": OPCODES[s.op], "size": s.size, "depth": DEPTH}
     if s.op != "send":
@@ -92,7 +112,7 @@ def config(s):
     c["knobs"]["req.read_gap"] = s.read_gap
     if s.gap == "patch":
         c["knobs"].update({"req.gap": "patch", "resp.gap": "keep"})
-    c["knobs"]["tmr.min_timeout"] = min(s.timeout, MIN_TIMEOUT)
+    c["knobs"]["tmr.min_timeout"] = min(timeout, MIN_TIMEOUT)
     c["mrs"] = [{"name": "mr0", "pd": "pd0", "length": s.size * s.qps, "addr": hex(ADDR),
                  "rkey": hex(KEY), "access": ["LOCAL_WRITE", "REMOTE_READ", "REMOTE_WRITE"]}]
     c["cqs"] = [{"name": "cq0"}]
@@ -173,6 +193,11 @@ class Bench:
             raise Failed("%s, loss %g: all stand still: %r" % (self.s.op, loss, sample.counters))
         return sample
 
+    def round_trip(self):
+        """Seconds, without losses, of a message: from its post to its completion."""
+        goodput = statistics.median(self.undisturbed(0).goodput for _ in range(3))
+        return self.s.qps * DEPTH * self.s.size / goodput
+
     def going_back(self, loss, goodput):
         """The most that can be reached by sending again all that was on the link behind a lost
         packet: what a round trip holds."""
@@ -190,6 +215,7 @@ class Bench:
             gib = sum(b.bytes for b in lossy) / 2**30
             rows.append({
                 "op": self.s.op, "qps": self.s.qps, "loss": loss, "pairs": pairs,
+                "timeout": self.s.timeout,
                 "lossless_mb_s": round(statistics.median(
                     a.goodput for a, _ in seen[loss]) / 1e6, 1),
                 "mb_s": round(statistics.median(b.goodput for b in lossy) / 1e6, 1),
@@ -218,6 +244,18 @@ def show(row):
     sys.stdout.flush()
 
 
+def choose_timeout(setup, tell):
+    bench = Bench(setup)
+    try:
+        seconds = bench.round_trip()
+    finally:
+        bench.close()
+    setup.timeout = timeout_of(ROUNDS * seconds)
+    if tell:
+        print("%-6s %3d  lossless round trip %.0f us, so timeout %d: %.0f us" % (
+            setup.op, setup.qps, seconds * 1e6, setup.timeout, timeout_s(setup.timeout) * 1e6))
+
+
 def main():
     p = argparse.ArgumentParser(prog="loss", description="Goodput on a link that loses packets, "
                                 "as a fraction of the lossless one.")
@@ -227,8 +265,9 @@ def main():
     p.add_argument("--size", type=transfer.size, default=65536, help="bytes of a message (64K)")
     p.add_argument("--pairs", type=int, default=5, help="of samples (5)")
     p.add_argument("--delay", type=int, default=5, help="microseconds, each way (5)")
-    p.add_argument("--timeout", type=int, default=4, help="ibv_qp_attr.timeout (4: 66 us, six "
-                   "round trips; tmr.min_timeout is set to it where it is less)")
+    p.add_argument("--timeout", type=int, help="ibv_qp_attr.timeout; tmr.min_timeout is set to it "
+                   "where it is less (the least one of %d lossless round trips, which are measured "
+                   "first, with all messages in flight)" % ROUNDS)
     p.add_argument("--window", type=int, help="cc.window (the program's default)")
     p.add_argument("--mtu", type=int, default=4096, help="path MTU (4096)")
     p.add_argument("--workers", type=int, default=1, help="1: one core has both ends (1)")
@@ -244,15 +283,19 @@ def main():
     a = p.parse_args()
     rows = []
     if a.json != "-":
-        print("messages of %d bytes, path MTU %d, round trip %d us, timeout %d, window %s, "
-              "%d worker%s, medians of %d pairs\n"
+        print("messages of %d bytes, path MTU %d, round trip of the link %d us, timeout %s, "
+              "window %s, %d worker%s, medians of %d pairs\n"
               "op     QPs     loss   lossless   goodput  fraction  going back   (MB/s)" % (
-                  a.size, a.mtu, 2 * a.delay, a.timeout, a.window or "by default", a.workers,
+                  a.size, a.mtu, 2 * a.delay, "as below" if a.timeout is None else a.timeout,
+                  a.window or "by default", a.workers,
                   "s" if a.workers > 1 else "", a.pairs))
     for op in a.op.split(","):
         for qps in a.qps.split(","):
-            bench = Bench(Setup(op, int(qps), a.size, a.mtu, a.delay, a.timeout, a.window,
-                                a.workers, a.ms, a.seed, a.again, a.read_gap, a.gap))
+            setup = Setup(op, int(qps), a.size, a.mtu, a.delay, a.timeout, a.window,
+                          a.workers, a.ms, a.seed, a.again, a.read_gap, a.gap)
+            if a.timeout is None:
+                choose_timeout(setup, a.json != "-")
+            bench = Bench(setup)
             try:
                 for row in bench.measure([float(x) / 100 for x in a.loss.split(",")], a.pairs):
                     rows.append(row)
@@ -261,8 +304,8 @@ def main():
             finally:
                 bench.close()
     if a.json:
-        out = {"size": a.size, "mtu": a.mtu, "delay_us": a.delay, "timeout": a.timeout,
-               "window": a.window, "workers": a.workers, "rows": rows}
+        out = {"size": a.size, "mtu": a.mtu, "delay_us": a.delay, "window": a.window,
+               "workers": a.workers, "rows": rows}
         with sys.stdout if a.json == "-" else open(a.json, "w", encoding="utf-8") as f:
             json.dump(out, f, indent=1)
             f.write("\n")

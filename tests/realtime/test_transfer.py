@@ -6,6 +6,7 @@ WRITE, SEND and READ, four queue pairs; no speed is asked for: the machine may b
 """
 import os
 import unittest
+import unittest.mock
 
 import loss
 import netns
@@ -41,6 +42,23 @@ class Moves(unittest.TestCase):
         self.over("veth")
 
 
+class Measured:
+    """A loss.Bench that has measured 3.2 GB/s already."""
+    open = 0
+    round_trip = loss.Bench.round_trip
+
+    def __init__(self, setup):
+        self.s = setup
+        Measured.open += 1
+
+    def undisturbed(self, rate):
+        return loss.Sample(seconds=0.1, bytes=320 * 10**6, lost=rate, waited=0, beside=0)
+
+    @staticmethod
+    def close():
+        Measured.open -= 1
+
+
 class Loses(unittest.TestCase):
     """scripts/bench/loss: queue pairs that keep sending while losses come and go."""
 
@@ -57,6 +75,19 @@ class Loses(unittest.TestCase):
                 self.assertGreater(row[name], 0, name)
             # REQ-NAK-01, REQ-IMPL-02: at 1 % most losses are told of, and need no timer.
             self.assertGreater(row["packet_seq_err"] + row["implied_nak_seq_err"], 0)
+
+
+    def test_the_timeout_that_it_chooses(self):
+        """TMR-01: 4.096 us * 2^n; the least one of four lossless round trips, queue included."""
+        for us, n in ((1, 1), (8.192, 1), (8.193, 2), (65.536, 4), (65.537, 5), (717, 8),
+                      (1e12, 31)):
+            self.assertEqual(n, loss.timeout_of(us / 1e6), us)
+        setup = loss.Setup("write", 4)
+        with unittest.mock.patch.object(loss, "Bench", Measured):
+            loss.choose_timeout(setup, False)
+        # 4 * 8 messages of 64 KiB take 655 us, and four times as much is 2.6 ms: 2^10 is 4.2 ms.
+        self.assertEqual(10, setup.timeout)
+        self.assertEqual(0, Measured.open)
 
 
 class Refusals(unittest.TestCase):
