@@ -226,6 +226,7 @@ run_explain(struct ctl *ctl, const struct command *cmd, int argc, char **argv)
 		explain_trace(v);
 	}
 	print_waits(json_object_get(v, "waits"));
+	explain_line("timeouts", json_object_get(json_object_get(v, "timeouts"), "text"));
 	print_path(json_object_get(v, "path"));
 	print_mcasts(json_object_get(v, "mcasts"));
 	json_decref(v);

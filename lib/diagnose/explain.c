@@ -11,6 +11,7 @@
 #include "conf_json_value.h"
 #include "diagnose.h"
 #include "explain_net.h"
+#include "explain_timer.h"
 #include "explain_wait.h"
 #include "wall.h"
 #include "why.h"
@@ -283,6 +284,8 @@ explain_json(struct diagnose *dg, struct admin_qp *rec, const struct qp_snapshot
 	json_object_set_new(o, "error", failed ? failure_json(dg, &f) : json_null());
 	json_object_set_new(o, "waits", explain_waits(dg, rec, s));
 	json_object_set_new(o, "network", explain_net_json(dg, rec, s));
+	if (s->stats.c[STAT_local_ack_timeout_err] != 0)
+		json_object_set_new(o, "timeouts", explain_timeouts(s));
 	if (s->migrations != 0 || s->attr.path_mig_state != MIG_MIGRATED)
 		json_object_set_new(o, "path", path_json(dg, s));
 	if (rec->mcasts_n != 0)

@@ -41,6 +41,7 @@ count_cause(struct worker *w, struct qp *qp, uint8_t cause)
 		[QC_SEQ_NAK] = { STAT_packet_seq_err, STAT_rcvd_seq_err },
 		[QC_IMPLIED_NAK] = { STAT_implied_nak_seq_err, STAT_MAX },
 		[QC_TIMEOUT] = { STAT_local_ack_timeout_err, STAT_MAX },
+		[QC_TIMEOUT_EARLY] = { STAT_local_ack_timeout_early, STAT_MAX },
 		[QC_RETRY_EXCEEDED] = { STAT_retry_exceeded_err,
 			STAT_req_transport_retries_exceeded },
 		[QC_RNR_EXCEEDED] = { STAT_retry_rnr_exceeded_err, STAT_req_rnr_retries_exceeded },

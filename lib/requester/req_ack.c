@@ -7,6 +7,7 @@ static __attribute__((noinline)) void
 moved_rarely(struct requester *r, psn_t from, bool overtaken, struct requester_verdict *v)
 {
 	if (overtaken) { /* REQ-17: the rest is resent from here on */
+		req_overtook(r, v);
 		r->cur = r->una;
 		r->sending = r->head;
 		r->reply_psns = 0;

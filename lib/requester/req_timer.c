@@ -31,7 +31,26 @@ req_rewind(struct requester *r, struct requester_verdict *v)
 	r->alone = 0;
 	r->keeps = 0;
 	r->anew = true;
+	r->timed_out = 0;
 	v->act |= REQACT_RESEND | REQACT_TIMER;
+}
+
+/*
+ * Did a timer end while what it waited for was on its way? After a timeout an answer beyond `cur`
+ * may be one to the first packet that was sent again: if all ACKs were lost, the peer says with it
+ * how far it has come (REQ-17). But that is as far as it comes. A second one, beyond what was sent
+ * again since, shows that it goes on: packets of the earlier pass reach it, or its answers to them
+ * reach us, after all. A peer that keeps what is behind a gap comes further with what was sent
+ * again; with req.gap=patch it may be one, and nothing is told.
+ */
+enum { TIMED_OUT = 1, TIMED_OUT_OVERTAKEN };
+
+void
+req_overtook(struct requester *r, struct requester_verdict *v)
+{
+	if (r->timed_out == TIMED_OUT_OVERTAKEN)
+		v->outcome = QC_TIMEOUT_EARLY;
+	r->timed_out = r->timed_out == TIMED_OUT ? TIMED_OUT_OVERTAKEN : 0;
 }
 
 void
@@ -65,6 +84,8 @@ req_retry(struct requester *r, enum requester_counter cause, enum requester_rule
 		if (cause == QC_TIMEOUT)
 			req_not_patched(r);
 		req_rewind(r, v);
+		if (cause == QC_TIMEOUT && (r->knobs & REQ_KNOB_PATCH) == 0)
+			r->timed_out = TIMED_OUT;
 	}
 }
 

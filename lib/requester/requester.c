@@ -56,6 +56,7 @@ requester_reset(struct requester *r, psn_t sq_psn)
 	r->dead = false;
 	r->implied = false;
 	r->recovering = false;
+	r->timed_out = 0;
 	r->limited = false;
 	r->retry_left = r->retry_cnt;
 	r->rnr_left = r->rnr_retry;

@@ -99,14 +99,15 @@ struct requester {
 	uint8_t reads;           /* READs and ATOMICs started and not completed */
 	uint8_t timeout;         /* attribute: exponent, 0: no transport timer */
 	uint16_t knobs;          /* attribute: REQ_KNOB_* */
-	bool timing;      /* a timer is running, the transport's or `doubting`: see `deadline` */
-	bool waiting_rnr; /* nothing at or behind `cur` leaves before `deadline` */
-	bool draining;    /* SQD: no new work request starts */
-	bool failed;      /* a local fault stopped sending; the head decides when to report it */
-	bool dead;        /* an error or class C event was reported: nothing happens any more */
-	bool implied;     /* a response beyond una was looked at, and una has not moved since */
-	bool recovering;  /* una is below `recover`: second copies may be in flight */
-	bool unmigrated;  /* attribute: path_mig_state is not MIGRATED, MigReq is 0 */
+	bool timing;         /* a timer is running, the transport's or `doubting`: see `deadline` */
+	bool waiting_rnr;    /* nothing at or behind `cur` leaves before `deadline` */
+	bool draining;       /* SQD: no new work request starts */
+	bool failed;         /* a local fault stopped sending; the head decides when to report it */
+	bool dead;           /* an error or class C event was reported: nothing happens any more */
+	bool implied;        /* a response beyond una was looked at, and una has not moved since */
+	bool recovering;     /* una is below `recover`: second copies may be in flight */
+	bool unmigrated : 1; /* attribute: path_mig_state is not MIGRATED, MigReq is 0 */
+	uint8_t timed_out : 2; /* the newest resend is a timeout's: see req_overtook() */
 	/* line 1: timer, counters, resends */
 	ns_t deadline;           /* transport timer, or end of the RNR wait */
 	uint32_t limit_msn : 24; /* credits: newest MSN allowed */
@@ -301,6 +302,7 @@ enum requester_counter {
 	QC_SEQ_NAK,        /* packet_seq_err, rcvd_seq_err */
 	QC_IMPLIED_NAK,    /* implied_nak_seq_err */
 	QC_TIMEOUT,        /* local_ack_timeout_err */
+	QC_TIMEOUT_EARLY,  /* local_ack_timeout_early */
 	QC_RETRY_EXCEEDED, /* retry_exceeded_err, req_transport_retries_exceeded */
 	QC_RNR_EXCEEDED,   /* retry_rnr_exceeded_err, req_rnr_retries_exceeded */
 	QC_REMOTE_INVALID, /* req_remote_invalid_request */

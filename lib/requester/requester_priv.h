@@ -307,6 +307,8 @@ void req_nak(struct requester *r, psn_t p, uint8_t syndrome, ns_t now, struct re
 /** One of the retries that retry_cnt counts: go back to una, or give up. */
 void req_retry(struct requester *r, enum requester_counter cause, enum requester_rule rule,
 	struct requester_verdict *v);
+/** What was acknowledged is beyond `cur`: a copy of an earlier pass was answered. */
+void req_overtook(struct requester *r, struct requester_verdict *v);
 /** Go back to una. */
 void req_rewind(struct requester *r, struct requester_verdict *v);
 /** The timer runs: on a link that loses packets, let it end after some round trips of silence. */

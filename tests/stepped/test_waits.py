@@ -55,6 +55,35 @@ class Waits(ReqCase):
         self.ack(S + 1, 2)
         self.assertEqual(["SEND_QUEUE_EMPTY"], self.kinds())
 
+    def test_timeout_too_short(self):
+        """TMR-01, TMR-07: a queue takes longer than `timeout`, so answers come behind the timer."""
+        self.req(recv=4, timeout=10, retry_cnt=7)
+        self.assertNotIn("timeouts", self.rpc("qp_explain", qp_num=QPN))
+        self.sends(8)
+        self.dut.run(3 * MS)                # a round trip, of which the timer knows nothing yet
+        self.ack(S + 7, 8)
+        self.post(self.wr("RDMA_WRITE", 60000))      # 59 packets
+        self.until_sent(5 * transport_ns(10))
+        first = self.rpc("qp_explain", qp_num=QPN)["timeouts"]
+        self.assertEqual((1, 0, 10), (first["count"], first["early"], first["timeout"]))
+        self.assertEqual("transport timers that have ended: 1", first["text"])
+        self.ack(S + 23, 8)
+        self.assertEqual(0, self.delta("local_ack_timeout_early"))
+        self.ack(S + 55, 8)
+        self.assertEqual(1, self.delta("local_ack_timeout_early"))
+        self.ack(S + 66, 9)
+        self.assertEqual((1, 1), (self.delta("local_ack_timeout_err"),
+                                  self.delta("local_ack_timeout_early")))
+        self.well()
+        got = self.rpc("qp_explain", qp_num=QPN)["timeouts"]
+        self.assertEqual((1, 1, 10), (got["count"], got["early"], got["timeout"]))
+        self.assertGreaterEqual(got["round_trip_us"], 3000)
+        # 4.2 ms is less than four round trips; 4.096 us * 2^12 = 16.8 ms is not.
+        for words in ("at least 1 of 1 transport timers ended while answers were on their way",
+                      "timeout 10 (4194 us) is shorter than what the queue pair itself has under "
+                      "way takes", "so take 12"):
+            self.assertIn(words, got["text"])
+
     def test_timeout_0(self):
         """No timer: it says so, and knows nevertheless since when."""
         self.req(recv=4, timeout=0)
