@@ -17,6 +17,8 @@ features_up_to(uint32_t bits)
 	if (bits >= 256 && (f & CPU_CLMUL) != 0 && __builtin_cpu_supports("avx2") &&
 		__builtin_cpu_supports("vpclmulqdq"))
 		f |= CPU_CRC_256;
+	if (bits >= 256 && __builtin_cpu_supports("avx2"))
+		f |= CPU_AVX2;
 	if (bits < 512 || !__builtin_cpu_supports("avx512bw") ||
 		!__builtin_cpu_supports("avx512vl"))
 		return f;

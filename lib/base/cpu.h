@@ -17,6 +17,7 @@ enum cpu_feature {
 	CPU_WIDE_CRC = 4,   /* VPCLMULQDQ over 512-bit registers */
 	CPU_WIDE_PARSE = 8, /* headers read by AVX-512's permutations of bytes */
 	CPU_CRC_256 = 16,   /* VPCLMULQDQ over 256-bit registers, and AVX2 */
+	CPU_AVX2 = 32,      /* headers compared in 256-bit registers */
 };
 
 /** Bits of cpu_feature. Before main() it is all that the machine has. */
@@ -32,7 +33,7 @@ cpu_has(enum cpu_feature f)
 /**
  * Use what the machine has, but no wider registers than this. Call before the workers start.
  * @param bits as DPDK's --force-max-simd-bitwidth. 512 and more: everything; 256: no AVX-512; 128:
- *        no AVX; less: no vector instructions.
+ *        no AVX and AVX2; less: no vector instructions.
  */
 void cpu_limit(uint32_t bits);
 

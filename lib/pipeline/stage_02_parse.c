@@ -8,6 +8,7 @@
 #include "tx_prio.h"
 #include "stage.h"
 #include "to_control.h"
+#include "wire_half.h"
 #include "wire_near.h"
 
 /** Frames in a row of one port that are no RoCE: they are counted together. */
@@ -61,16 +62,16 @@ parse_slow(struct worker *w, struct burst *b, uint32_t i, struct wire_pkt *p, st
 }
 
 /**
- * Read the packets that wire_plain.h knows, each to its own place, and fetch what stands at their
- * QP numbers. @return a bit for each of the others, whose places say nothing.
+ * Read the packets from `i` on that wire_plain.h knows, each to its own place, and fetch what
+ * stands at their QP numbers. @return a bit for each of the others, whose places say nothing.
  */
-static uint32_t
-read_fast(const struct worker *w, struct burst *b)
+static __attribute__((noinline)) uint32_t
+read_fast(const struct worker *w, struct burst *b, uint32_t i)
 {
 	const struct qp_table *qps = w->qps;
 	uint32_t slow = 0;
 
-	for (uint32_t i = 0; i < b->n; i++) {
+	for (; i < b->n; i++) {
 		const struct wire_port *port = &w->conf.ports[b->port[i]].addr;
 		const struct rte_mbuf *m = b->m[i];
 		const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
@@ -132,49 +133,43 @@ read_each(const struct worker *w, struct burst *b, uint32_t i)
 /* Flows, in runs, that a burst may have, and bursts that are read one by one if one has more. */
 enum { FLOWS = 4, APART = 16 };
 
-/**
- * The same of all packets. Each is compared with the one before: most bursts are of few flows.
- * Where packets of several lengths are mixed, to find that out would cost more than it saves.
- */
-TARGET_WIRE_WIDE static uint32_t
-read_wide(struct worker *w, struct burst *b)
+#define READ_FLOWS  read_wide
+#define READ_TARGET TARGET_WIRE_WIDE
+#define READ_BEFORE wire_like
+#define READ_LIKE   wire_read_like
+#define READ_FIRST  wire_read_wide
+#define ONE_PORT    one_port
+#define READ_EACH   read_each
+#include "stage_02_flows.def"
+
+/** one_port() with smaller registers. */
+TARGET_WIRE_HALF static ALWAYS_INLINE bool
+one_port_half(const struct burst *b)
 {
-	const struct wire_front *front = &w->front[b->port[0]];
-	const struct qp_table *qps = w->qps;
-	const uint64_t fcs_bad = w->fcs_bad;
-	struct wire_pkt *p = b->pkt, *const end = p + b->n;
-	struct rte_mbuf *const *to = b->m;
-	struct wire_like like = WIRE_LIKE_NONE;
-	uint32_t flows = 0;
+	const __m256i ports = wire_half_piece(b->port);
+	const __m256i same = _mm256_cmpeq_epi8(ports, _mm256_set1_epi8((char)b->port[0]));
+	const uint32_t other = ~(uint32_t)_mm256_movemask_epi8(same);
 
-	if (UNLIKELY(w->apart != 0) || UNLIKELY(!one_port(b))) {
-		w->apart -= w->apart != 0;
-		return read_each(w, b, 0);
-	}
-	for (; p != end; p++, to++) {
-		const struct rte_mbuf *m = *to;
-		const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
-		const uint32_t len = m->data_len;
-		uint32_t qpn;
-
-		if (UNLIKELY((m->ol_flags & fcs_bad) != 0))
-			break;
-		qpn = wire_read_like(&like, frame, len, p);
-		if (UNLIKELY(qpn == 0)) {
-			if (UNLIKELY(flows++ == FLOWS)) {
-				w->apart = APART;
-				return read_each(w, b, (uint32_t)(p - b->pkt));
-			}
-			if (UNLIKELY(len < WIRE_PLAIN_MIN))
-				break;
-			qpn = wire_read_wide(front, frame, len, p, &like);
-			if (UNLIKELY(qpn == 0))
-				break;
-		}
-		slot_fetch(qps, qpn);
-	}
-	return (uint32_t)(p - b->pkt);
+	return (uint32_t)((uint64_t)other << (PIPELINE_BURST - b->n)) == 0;
 }
+
+/** read_fast() is to read them. */
+static ALWAYS_INLINE uint32_t
+read_none(const struct worker *w, const struct burst *b, uint32_t i)
+{
+	(void)w;
+	(void)b;
+	return i;
+}
+
+#define READ_FLOWS  read_half
+#define READ_TARGET TARGET_WIRE_HALF
+#define READ_BEFORE wire_half_like
+#define READ_LIKE   wire_read_half_like
+#define READ_FIRST  wire_read_half
+#define ONE_PORT    one_port_half
+#define READ_EACH   read_none
+#include "stage_02_flows.def"
 #endif
 
 /**
@@ -260,6 +255,18 @@ parse_wide(struct worker *w, struct burst *b)
 	slow = read_medium(w, b, from);
 	return slow != 0 ? read_slow(w, b, slow) : 0;
 }
+
+/** The same with smaller ones. */
+static uint32_t
+parse_half(struct worker *w, struct burst *b)
+{
+	uint32_t from = read_half(w, b), slow;
+
+	if (LIKELY(from == b->n))
+		return 0;
+	slow = read_fast(w, b, from);
+	return slow != 0 ? read_slow(w, b, slow) : 0;
+}
 #endif
 
 static __attribute__((noinline)) void
@@ -280,10 +287,13 @@ stage_parse(struct worker *w, struct burst *b)
 	uint32_t gone;
 
 #if WIRE_WIDE
-	gone = LIKELY(wire_has_wide()) ? parse_wide(w, b) : read_slow(w, b, read_fast(w, b));
-#else
-	gone = read_slow(w, b, read_fast(w, b));
+	if (LIKELY(wire_has_wide()))
+		gone = parse_wide(w, b);
+	else if (LIKELY(wire_has_half()))
+		gone = parse_half(w, b);
+	else
 #endif
+		gone = read_slow(w, b, read_fast(w, b, 0));
 	if (UNLIKELY(gone != 0))
 		close_gaps(b, gone);
 }

@@ -10,8 +10,9 @@ import contextlib
 import itertools
 import os
 
-# What a run can choose; the first is the default. Widths of vector registers: a machine without
-# AVX-512 does the same at 512 as at 256.
+# What a run can choose; the first is the default. Widths of vector registers: headers are read with
+# AVX-512, AVX2 at 256, without either at 128. A machine without AVX-512 does the same at 512 as at
+# 256.
 OPTIONS = {
     "errbuf": ("on", "off"),        # headers of dropped packets are kept
     "trace": ("off", "on"),         # the flight recorder writes down what happens to each QP

@@ -41,6 +41,7 @@ what_the_machine_has(void **state)
 	assert_int_equal(cpu_has(CPU_AVX), kernel_says("avx"));
 	assert_int_equal(cpu_has(CPU_CRC_256), kernel_says("pclmulqdq") && kernel_says("avx2") &&
 						       kernel_says("vpclmulqdq"));
+	assert_int_equal(cpu_has(CPU_AVX2), kernel_says("avx2"));
 	assert_int_equal(cpu_has(CPU_WIDE_CRC), wide && kernel_says("vpclmulqdq"));
 	assert_int_equal(cpu_has(CPU_WIDE_PARSE), wide && kernel_says("avx512vbmi"));
 }
@@ -57,7 +58,7 @@ no_wider_than_the_limit(void **state)
 		{ 0, 0 },
 		{ 64, 0 },
 		{ 128, CPU_CLMUL },
-		{ 256, CPU_CLMUL | CPU_AVX | CPU_CRC_256 },
+		{ 256, CPU_CLMUL | CPU_AVX | CPU_CRC_256 | CPU_AVX2 },
 		{ 512, UINT8_MAX },
 		{ 32768, UINT8_MAX },
 	};

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A frame that is compared with the one before it (wire_read_like()): what is said of it is what
- * wire_parse_any() says, whatever both are; and frames of one flow, and of several peers, are
- * known.
+ * A frame that is compared with the one before it (wire_read_like(), wire_read_half_like()): what
+ * is said of it is what wire_parse_any() says, whatever both are; and frames of one flow, and of
+ * several peers, are known. Each test runs with each width of registers that this machine has.
  */
 #include "frames.h"
-#include "wire_wide.h"
+#include "wire_half.h"
 
 #if WIRE_WIDE
 
@@ -80,14 +80,14 @@ base(uint32_t kind)
 	}
 }
 
-/** TARGET_WIRE_WIDE inlines it. @param known out: was the first one read? */
+/** @param known out: was the first one read? TARGET_WIRE_WIDE inlines what it calls. */
 TARGET_WIRE_WIDE static uint32_t
-read_after(const struct frame *first, const uint8_t *f, uint32_t len, bool *known,
+after_wide(const struct frame *first, const uint8_t *f, uint32_t len, bool *known,
 	struct wire_pkt *out)
 {
 	struct wire_like like = WIRE_LIKE_NONE;
 	struct wire_front front;
-	struct wire_pkt p = { 0 };
+	struct wire_pkt p CACHE_ALIGNED = { 0 };
 
 	wire_front_init(&front, &port);
 	*known = first->len >= WIRE_PLAIN_MIN &&
@@ -95,18 +95,42 @@ read_after(const struct frame *first, const uint8_t *f, uint32_t len, bool *know
 	return wire_read_like(&like, f, len, out);
 }
 
+TARGET_WIRE_HALF static uint32_t
+after_half(const struct frame *first, const uint8_t *f, uint32_t len, bool *known,
+	struct wire_pkt *out)
+{
+	struct wire_half_like like = WIRE_LIKE_NONE;
+	struct wire_front front;
+	struct wire_pkt p CACHE_ALIGNED = { 0 };
+
+	wire_front_init(&front, &port);
+	*known = first->len >= WIRE_PLAIN_MIN &&
+		 wire_read_half(&front, first->bytes, first->len, &p, &like) != 0;
+	return wire_read_half_like(&like, f, len, out);
+}
+
+/** A width of registers. */
+static const struct form {
+	bool (*has)(void); /* has this machine it? */
+	uint32_t (*read_after)(const struct frame *first, const uint8_t *f, uint32_t len,
+		bool *known, struct wire_pkt *out);
+} wide = { wire_has_wide, after_wide }, half = { wire_has_half, after_half };
+
+/** The one that is tested. */
+static const struct form *form;
+
 /** @return was it known? What is said of it is right then. */
 static bool
 check(const struct frame *first, const struct frame *second)
 {
 	static struct guard g;
 	const uint8_t *f = guard_before_end(&g, second->bytes, second->len);
-	struct wire_pkt a = { .reserved = { 0 } }, b = { 0 };
+	struct wire_pkt a CACHE_ALIGNED = { .reserved = { 0 } }, b = { 0 };
 	bool known;
 	uint32_t qpn;
 
 	memset(&a, 0xa5, sizeof(a));
-	qpn = read_after(first, f, second->len, &known, &a);
+	qpn = form->read_after(first, f, second->len, &known, &a);
 	if (qpn == 0)
 		return false;
 	assert_true(known);
@@ -132,8 +156,8 @@ WIRE_01_each_byte_of_a_like_frame(void **state)
 {
 	uint32_t known = 0, others = 0;
 
-	(void)state;
-	if (!wire_has_wide())
+	form = *state;
+	if (!form->has())
 		return;
 	for (uint32_t i = 0; i < BASES * ROOM * 256 * 2; i++) {
 		const uint32_t at = i / BASES % ROOM;
@@ -165,8 +189,8 @@ RX_SYN_09_sum_of_a_like_frame(void **state)
 	const struct frame first = base(0);
 	uint32_t good = 0;
 
-	(void)state;
-	if (!wire_has_wide())
+	form = *state;
+	if (!form->has())
 		return;
 	for (uint32_t id = 0; id <= UINT16_MAX; id += 5) {
 		struct frame second = first;
@@ -218,8 +242,8 @@ WIRE_01_pairs_of_any_frames(void **state)
 {
 	uint32_t seed = 0x20261126, known = 0;
 
-	(void)state;
-	if (!wire_has_wide())
+	form = *state;
+	if (!form->has())
 		return;
 	for (uint32_t i = 0; i < PAIRS; i++) {
 		struct frame first = base(i), second;
@@ -237,13 +261,22 @@ WIRE_01_pairs_of_any_frames(void **state)
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {
 #if WIRE_WIDE
-		cmocka_unit_test(WIRE_01_each_byte_of_a_like_frame),
-		cmocka_unit_test(RX_SYN_09_sum_of_a_like_frame),
-		cmocka_unit_test(WIRE_01_pairs_of_any_frames),
-#endif
+#define TEST(test, form)                                                        \
+	{                                                                       \
+#test "_" #form, test, NULL, NULL, (void *)(uintptr_t) & (form) \
+	}
+	const struct CMUnitTest tests[] = {
+		TEST(WIRE_01_each_byte_of_a_like_frame, wide),
+		TEST(WIRE_01_each_byte_of_a_like_frame, half),
+		TEST(RX_SYN_09_sum_of_a_like_frame, wide),
+		TEST(RX_SYN_09_sum_of_a_like_frame, half),
+		TEST(WIRE_01_pairs_of_any_frames, wide),
+		TEST(WIRE_01_pairs_of_any_frames, half),
 	};
 
 	return cmocka_run_group_tests_name("wire_like", tests, NULL, NULL);
+#else
+	return 0;
+#endif
 }

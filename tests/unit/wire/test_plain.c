@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Four ways through the parser: what wire_plain.h reads without a call is what wire_parse_any()
- * makes of it, and wire_wide.h and wire_near.h, where this machine has it, read the same, and what
- * goes to another UDP port is known without it; over frames of one to three changed bytes, with
- * and without a mended checksum, and over lengths of all kinds.
+ * Ways through the parser: what wire_plain.h reads without a call is what wire_parse_any() makes of
+ * it, and wire_wide.h, wire_half.h and wire_near.h, where this machine has it, read the same, and
+ * what goes to another UDP port is known without it; over frames of one to three changed bytes,
+ * with and without a mended checksum, and over lengths of all kinds.
  */
 #include <stdlib.h>
 
 #include "frames.h"
+#include "wire_half.h"
 #include "wire_near.h"
 
 enum { FRAMES = 400000 };
@@ -64,6 +65,23 @@ read_wide(const struct wire_port *us, const uint8_t *f, uint32_t len, struct wir
 #endif
 
 #if WIRE_WIDE
+/** The same of TARGET_WIRE_HALF. */
+TARGET_WIRE_HALF static bool
+read_half(const struct wire_port *us, const uint8_t *f, uint32_t len, struct wire_pkt *out)
+{
+	struct wire_half_like like = WIRE_LIKE_NONE;
+	struct wire_front front;
+	uint32_t qpn;
+
+	wire_front_init(&front, us);
+	if (len < WIRE_PLAIN_MIN)
+		return false;
+	qpn = wire_read_half(&front, f, len, out, &like);
+	assert_true(qpn == 0 || qpn == out->dest_qpn);
+	assert_int_equal(like.len, qpn == 0 ? UINT32_MAX : len);
+	return qpn != 0;
+}
+
 /** The same of packets with faults. */
 TARGET_WIRE_WIDE static bool
 read_near(const struct wire_port *us, const uint8_t *f, uint32_t len, struct wire_pkt *out)
@@ -81,17 +99,23 @@ read_plain(const struct wire_port *us, const uint8_t *f, uint32_t len, struct wi
 	return wire_is_plain_len(len) && wire_match(us, f) && wire_read_plain(f, len, out);
 }
 
-/** Both readers say the same of a frame. Beyond 32 KiB of payload the wide one may leave it. */
+/** All readers say the same of a frame. Beyond 32 KiB of payload the wide one may leave it. */
 static void
-check_wide(const struct wire_port *us, const uint8_t *f, uint32_t len, bool is_plain,
+check_widths(const struct wire_port *us, const uint8_t *f, uint32_t len, bool is_plain,
 	const struct wire_pkt *want)
 {
 #if WIRE_WIDE
-	struct wire_pkt got = { 0 };
+	struct wire_pkt got CACHE_ALIGNED = { 0 };
 	bool is_wide;
 
+	if (wire_has_half()) {
+		assert_int_equal(read_half(us, f, len, &got), is_plain);
+		if (is_plain)
+			assert_memory_equal(&got, want, offsetof(struct wire_pkt, reserved));
+	}
 	if (!wire_has_wide())
 		return;
+	got = (struct wire_pkt){ 0 };
 	is_wide = read_wide(us, f, len, &got);
 	if (is_plain && want->payload_len > INT16_MAX)
 		assert_false(is_wide);
@@ -135,7 +159,7 @@ WIRE_01_both_ways_agree(void **state)
 			other++;
 		}
 		is_plain = read_plain(&us, f, (uint32_t)len, &a);
-		check_wide(&us, f, (uint32_t)len, is_plain, &a);
+		check_widths(&us, f, (uint32_t)len, is_plain, &a);
 		if (!is_plain)
 			continue;
 		plain++;
@@ -254,7 +278,7 @@ RX_SYN_10_lengths_agree(void **state)
 		f[IP4 + 1] = (uint8_t)next(&seed);
 		ipv4_fix_sum(f + IP4);
 		is_plain = read_plain(&port, f, len, &a);
-		check_wide(&port, f, len, is_plain, &a);
+		check_widths(&port, f, len, is_plain, &a);
 		if (!is_plain)
 			continue;
 		plain++;
