@@ -29,7 +29,7 @@ void stage_icrc(struct worker *w, struct burst *b);
 void stage_steer(struct worker *w, struct burst *b);
 /**
  * How many packets from the first on stage_steer() would let pass and find plain; it sets the same
- * of them. The burst has a packet. 0 on a CPU without wide registers.
+ * of them. The burst has a packet. 0 on a CPU without AVX2.
  */
 uint32_t stage_steer_plain(const struct worker *w, struct burst *b);
 /** 6: give requests to responders and responses to requesters. ACKs wait: pipeline_acks_send(). */

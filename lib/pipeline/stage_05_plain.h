@@ -84,7 +84,7 @@ static const uint32_t plain_want[2][16] CACHE_ALIGNED = {
 	WORDS(OP_RC_WRITE_ONLY, ACCESS_REMOTE_WRITE), WORDS(OP_RC_SEND_ONLY, 0)
 #undef WORDS
 };
-/** Bytes of the packet that go to a word, the lowest one last. */
+/** Bytes of the packet that go to a word, the lowest one last; 0: none. */
 static const uint32_t plain_from[16] CACHE_ALIGNED = {
 	[PLAIN_QPN] = 0x27262524, [PLAIN_ALONE] = 0x00292b2a, [PLAIN_PKEY] = 0x2928,
 	[PLAIN_PSN] = 0x23222120, [PLAIN_LEN] = 0x1918,
@@ -105,6 +105,9 @@ plain_of(uint64_t owner, uint8_t opcode)
 	};
 }
 
+/** The words in which the QP's value counts. */
+#define PLAIN_SHARED 0x3457
+
 /** The words that is_fast() looks at. */
 #define PLAIN_STEER                                                                \
 	(1 << PLAIN_QPN | 1 << PLAIN_OWNER | 1 << PLAIN_FLAGS | 1 << PLAIN_ALONE | \
@@ -119,9 +122,9 @@ plain_of(uint64_t owner, uint8_t opcode)
 TARGET_WIRE_WIDE static ALWAYS_INLINE uint32_t
 plain_wrong(const struct plain *c, const struct qp *qp, const struct wire_pkt *p)
 {
-	/* Bytes that come from the packet, and words in which the QP's value counts. */
+	/* Bytes that come from the packet: those that plain_from names. */
 	const __mmask64 moved = UINT64_C(0x00030f000003700f);
-	const __mmask16 shared = 0x3457;
+	const __mmask16 shared = PLAIN_SHARED;
 	__m512i a, b, d;
 
 	a = _mm512_maskz_permutexvar_epi8(moved, c->from, _mm512_load_si512((const void *)p));

@@ -12,7 +12,9 @@
 #include "spare.h"
 #include "stage.h"
 #include "stage_05_faults.h"
+#include "stage_05_look.h"
 #include "stage_05_plain.h"
+#include "wire_half.h"
 #include "to_control.h"
 
 /** What its QP finds about a packet, which has faults or is not plain. */
@@ -222,103 +224,23 @@ examine(struct worker *w, struct burst *b, uint32_t slow)
 	return stay;
 }
 
-/** What an ACK completes: a request, its place in the ring. */
-static ALWAYS_INLINE void
-response_fetch(const struct qp *qp, psn_t p, bool again)
-{
-	const struct requester *r = &qp->req;
-
-	/* Right where requests have one packet each; otherwise another of the QP's. */
-	rte_prefetch0(&r->wr[(r->head + psn_distance(p, r->una)) & r->wr_mask]);
-	if (again)
-		return;
-	if (LIKELY(qp->sq.ring.sh != NULL))
-		__builtin_prefetch(&qp->sq.ring.sh->cons, 1);
-}
-
-/** What the next stages look at. */
-static ALWAYS_INLINE void
-fetch(const struct burst *b, uint32_t i)
-{
-	const struct qp *qp = b->qp[i];
-
-	if (op_has(b->pkt[i].op, OPF_RESPONSE))
-		response_fetch(qp, b->pkt[i].psn, i != 0 && b->qp[i - 1] == qp);
-	else
-		rte_prefetch0(&qp->tmpl);
-}
-
-/** @return is the packet one that needs a closer look? What the next stages need is fetched. */
-static ALWAYS_INLINE bool
-is_slow(const struct worker *w, const struct burst *b, uint32_t i)
-{
-	const struct wire_pkt *p = &b->pkt[i];
-	const struct qp *qp = b->qp[i];
-
-	if (UNLIKELY(qp == NULL) || UNLIKELY(p->faults != 0))
-		return true;
-	if (UNLIKELY(!is_fast(qp, p, w->steer[b->port[i]])))
-		return !is_fast_datagram(qp, p, w->steer[b->port[i]]);
-	fetch(b, i); /* a core does not fetch more at once */
-	return false;
-}
-
 #if WIRE_WIDE
-/**
- * Compare a packet with its QP's first line; if it passes, what the next stages need is fetched.
- * @return a bit for each word that is wrong; that of PLAIN_QPN, too, where it has faults or no QP.
- */
-TARGET_WIRE_WIDE static ALWAYS_INLINE uint32_t
-look_plain(const struct plain *c, const struct qp *qp, const struct wire_pkt *p)
+#define LOOK_ALL      look_wide
+#define LOOK_FIRST    plain_n_wide
+#define LOOK_PLAIN    look_plain_wide
+#define LOOK_TARGET   TARGET_WIRE_WIDE
+#define LOOK_SCOPE    static __attribute__((noinline))
+#define LOOK_CONST    plain
+#define LOOK_CONST_OF plain_of
+#define LOOK_WRONG    plain_wrong
+#include "stage_05_look.def"
+
+/** Can the burst's packets be compared with their QPs at once? */
+static ALWAYS_INLINE bool
+looks_at_once(const struct burst *b)
 {
-	uint32_t wrong;
-
-	if (UNLIKELY(qp == NULL) || UNLIKELY(p->faults != 0))
-		return 1 << PLAIN_QPN;
-	wrong = plain_wrong(c, qp, p);
-	if (LIKELY((wrong & PLAIN_STEER) == 0) &&
-		LIKELY((uint8_t)(qp_state_of(qp) - QPS_RTR) <= QPS_SQE - QPS_RTR)) {
-		rte_prefetch0(&qp->tmpl);
-		return wrong;
-	}
-	return wrong | 1 << PLAIN_OWNER; /* which holds the state */
-}
-
-/**
- * The same of all packets, which came to one port. Those with the first one's opcode, a WRITE ONLY
- * or SEND ONLY, are looked at in one comparison.
- */
-TARGET_WIRE_WIDE static __attribute__((noinline)) uint32_t
-look_wide(const struct worker *w, struct burst *b)
-{
-	const struct plain c = plain_of(w->steer[b->port[0]], b->pkt[0].opcode);
-	const uint32_t n = b->n;
-	uint32_t slow = 0, plain = 0, bit = 1;
-
-	for (uint32_t i = 0; i < n; i++, bit <<= 1) {
-		const uint32_t wrong = look_plain(&c, b->qp[i], &b->pkt[i]);
-
-		if (LIKELY((wrong & PLAIN_STEER) == 0)) {
-			ASSERT(is_fast(b->qp[i], &b->pkt[i], w->steer[b->port[0]]));
-			plain |= wrong == 0 ? bit : 0;
-		} else if ((wrong & (1 << PLAIN_QPN)) != 0 || is_slow(w, b, i)) {
-			slow |= bit;
-		}
-	}
-	b->plain = plain;
-	return slow;
-}
-
-/** How many packets from the first on are plain. */
-TARGET_WIRE_WIDE static __attribute__((noinline)) uint32_t
-plain_n(const struct worker *w, const struct burst *b)
-{
-	const struct plain c = plain_of(w->steer[b->port[0]], b->pkt[0].opcode);
-	uint32_t i = 0;
-
-	while (i < b->n && LIKELY(look_plain(&c, b->qp[i], &b->pkt[i]) == 0))
-		i++;
-	return i;
+	return LIKELY(b->one_port) && plain_has(b->pkt[0].opcode) &&
+	       (LIKELY(wire_has_wide()) || LIKELY(wire_has_half()));
 }
 #endif
 
@@ -330,8 +252,8 @@ look(const struct worker *w, struct burst *b)
 	uint32_t slow = 0, bit = 1;
 
 #if WIRE_WIDE
-	if (LIKELY(b->one_port) && plain_has(b->pkt[0].opcode) && LIKELY(wire_has_wide()))
-		return look_wide(w, b);
+	if (looks_at_once(b))
+		return LIKELY(wire_has_wide()) ? look_wide(w, b) : pipeline_look_half(w, b);
 #endif
 	b->plain = 0;
 	for (uint32_t i = 0; i < n; i++, bit <<= 1)
@@ -354,8 +276,8 @@ stage_steer_plain(const struct worker *w, struct burst *b)
 
 	b->one_port = has_one_port(b);
 #if WIRE_WIDE
-	if (LIKELY(b->one_port) && plain_has(b->pkt[0].opcode) && LIKELY(wire_has_wide()))
-		n = plain_n(w, b);
+	if (looks_at_once(b))
+		n = LIKELY(wire_has_wide()) ? plain_n_wide(w, b) : pipeline_plain_n_half(w, b);
 #endif
 	b->plain = (uint32_t)((UINT64_C(1) << n) - 1);
 	return n;

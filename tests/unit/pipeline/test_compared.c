@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A packet and the first line of its QP in one comparison: each bit of either is turned round, and
- * what the comparison says has to be what the tests say that look at one field after another.
+ * what the comparison says has to be what the tests say that look at one field after another. With
+ * each width of registers that this machine has.
  */
 #include <string.h>
 
 #include "bed.h"
-#include "stage_05_plain.h"
+#include "stage_05_half.h"
 #include "stage_06_fast.h"
 #include "worker.h"
 
@@ -25,13 +26,31 @@ by_fields(const struct worker *w, const struct qp *qp, const struct wire_pkt *p,
 	       (!send || (qp->flags & (QPF_SRQ | QPF_RECV_FEED)) == 0);
 }
 
-TARGET_WIRE_WIDE static bool
-at_once(const struct worker *w, const struct qp *qp, const struct wire_pkt *p, uint8_t opcode)
+TARGET_WIRE_WIDE static uint32_t
+wrong_wide(const struct worker *w, const struct qp *qp, const struct wire_pkt *p, uint8_t opcode)
 {
 	const struct plain c = plain_of(w->steer[0], opcode);
-	const uint32_t wrong = plain_wrong(&c, qp, p);
+
+	return plain_wrong(&c, qp, p);
+}
+
+TARGET_WIRE_HALF static uint32_t
+wrong_half(const struct worker *w, const struct qp *qp, const struct wire_pkt *p, uint8_t opcode)
+{
+	const struct plain_half c = plain_half_of(w->steer[0], opcode);
+
+	return plain_half_wrong(&c, qp, p);
+}
+
+/** What one comparison says of it. All widths have the same words wrong. */
+static bool
+at_once(const struct worker *w, const struct qp *qp, const struct wire_pkt *p, uint8_t opcode)
+{
+	const uint32_t wrong = wrong_half(w, qp, p, opcode);
 	const bool receives = qp_receives(qp_state_of(qp));
 
+	if (wire_has_wide())
+		assert_int_equal(wrong_wide(w, qp, p, opcode), wrong);
 	if ((wrong & PLAIN_STEER) == 0 && receives)
 		assert_true(is_fast(qp, p, w->steer[0]));
 	return wrong == 0 && receives;
@@ -93,7 +112,7 @@ RX_PREC_01_one_comparison(void **state)
 	static const uint8_t opcodes[] = { OP_RC_WRITE_ONLY, OP_RC_SEND_ONLY };
 	struct bed *b = *state;
 
-	if (!wire_has_wide())
+	if (!wire_has_half()) /* which all have that have the wide ones */
 		return;
 	for (size_t i = 0; i < ARRAY_LEN(opcodes); i++) {
 		struct wire_fields f =

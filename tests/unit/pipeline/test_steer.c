@@ -307,6 +307,41 @@ not_roce_of_two_ports(void **state)
 	assert_int_equal(b->w->port_stats[1].c[STAT_rx_not_roce], 3);
 }
 
+/*
+ * RX-SYN-00: frames that another worker hands over may be of several ports. Each is for the address
+ * of its own, whatever the frames before it were for.
+ */
+static void
+RX_SYN_00_each_by_its_own_port(void **state)
+{
+	enum { ALL = 6, TO_OTHER = 3 };
+	struct bed *b = *state;
+	struct wire_fields f = write_only(E, MR_VA, 64);
+	struct burst *burst = &b->w->burst;
+	struct wire_port *other = &b->w->conf.ports[1].addr;
+	const struct wire_port was = *other;
+
+	*other = b->w->conf.ports[0].addr;
+	other->mac[5] ^= 1;
+	wire_front_init(&b->w->front[1], other);
+	for (uint32_t i = 0; i < ALL; i++) {
+		burst->m[i] = bed_frame(&f);
+		burst->port[i] = i & 1;
+	}
+	rte_pktmbuf_mtod(burst->m[TO_OTHER], uint8_t *)[5] ^= 1;
+	burst->n = ALL;
+	stage_parse(b->w, burst);
+	assert_int_equal(burst->n, ALL);
+	for (uint32_t i = 0; i < ALL; i++) {
+		const bool is_wrong = (i & 1) != 0 && i != TO_OTHER;
+
+		assert_true(burst->pkt[i].faults == (is_wrong ? FAULT_BIT(FAULT_DST_MAC) : 0));
+		rte_pktmbuf_free(burst->m[i]);
+	}
+	*other = was;
+	wire_front_init(&b->w->front[1], other);
+}
+
 /* AEQ-14: a control lcore that does not look loses frames, and they are counted. */
 static void
 control_queue_full(void **state)
@@ -436,6 +471,7 @@ main(void)
 		TEST(RX_PREC_09_bad_icrc),
 		TEST(not_roce),
 		TEST(not_roce_of_two_ports),
+		TEST(RX_SYN_00_each_by_its_own_port),
 		TEST(control_queue_full),
 		TEST(control_source_limited),
 		TEST(chained_frame),
