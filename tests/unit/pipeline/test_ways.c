@@ -13,7 +13,7 @@
 #include "ways.h"
 #include "worker.h"
 
-enum { SESSIONS = 40, STEPS = 40, TURNS = 16, RQ_WRS = 16, SQ_WRS = 16 };
+enum { SESSIONS = 100, STEPS = 40, TURNS = 16, RQ_WRS = 16, SQ_WRS = 16 };
 
 /* ---- the two ways: the linker sends all calls of the fast paths here ------------------------- */
 
@@ -67,7 +67,7 @@ make_qp(struct world *w, uint32_t i)
 		.max_send_sge = 4,
 		.max_inline = 64,
 		.max_dest_rd_atomic = types[i] == QPT_RC ? 4 : 0,
-		.rq_limit = ways_one_in(w, 4) ? 2 : 0 };
+		.rq_limit = ways_one_in(w, 8) ? 2 : 0 };
 
 	return bed_qp_with(w->b, QPN + i, types[i] == QPT_UD ? 0 : PEER_QPN + i, &params);
 }
@@ -97,7 +97,7 @@ choose(struct world *w, struct qp *qp)
 		RESP_KNOB_EARLY_DROP, RESP_KNOB_HALF_DUP, RESP_KNOB_J_ACK, RESP_KNOB_IMM_LOC,
 		RESP_KNOB_CREDITS, RESP_KNOB_EVENT_WITH_CQE, RESP_KNOB_KEEP };
 
-	if (ways_one_in(w, 2) && qp->type == QPT_RC)
+	if (ways_one_in(w, 3) && qp->type == QPT_RC)
 		for (uint32_t i = 0; i < 9; i++)
 			qp->resp.knobs |= ways_one_in(w, 8) ? knobs[i] : 0;
 	qp->flags |= ways_one_in(w, 4) ? QPF_TRACE : 0;
@@ -116,13 +116,15 @@ choose(struct world *w, struct qp *qp)
 static void
 begin(struct world *w, struct bed *b, uint32_t seed)
 {
-	static const uint32_t tame[] = { 12, 60, 300, 2000 };
+	static const uint32_t tame[] = { 60, 300, 1000, 5000 };
 	const struct wire_path path = b->qp->attr.path;
 
 	memset(w, 0, sizeof(*w));
 	w->b = b;
 	w->seed = seed;
 	w->tame = tame[ways_next(w) % 4];
+	w->posts = ways_one_in(w, 2) ? 16 : 4;
+	w->bare = ways_one_in(w, 4);
 	w->keeps_records = !ways_one_in(w, 3);
 	b->conf.errbuf_entries = w->keeps_records ? 256 : 0;
 	b->conf.trace_entries = WAYS_TRACE;
@@ -150,14 +152,16 @@ static void
 post_receive(struct world *w, struct ring *to, uint32_t limit, uint32_t max_sge)
 {
 	struct ring_recv_wqe *wqe = ring_produce_slot(to, limit);
-	const uint32_t len = ways_one_in(w, w->tame) ? ways_next(w) % 64 : 2048 + 40;
+	const uint32_t len = ways_one_in(w, w->tame) ? ways_next(w) % 64 : 12000;
 
 	if (wqe == NULL)
 		return;
 	wqe->wr_id = ++w->b->wr_id;
-	wqe->num_sge = ways_one_in(w, 3) ? ways_next(w) % (max_sge + 1) : 1;
-	if (wqe->num_sge == 0 && !ways_one_in(w, 4))
-		wqe->num_sge = 1;
+	wqe->num_sge = ways_one_in(w, 4) ? 1 + ways_next(w) % max_sge : 1;
+	if (ways_one_in(w, w->bare ? 2 : w->tame))
+		wqe->num_sge = 0;
+	if (ways_one_in(w, w->tame / 3)) /* more than there is room for: none may be used */
+		wqe->num_sge = 17;
 	for (uint32_t i = 0; i < max_sge; i++)
 		wqe->sge[i] = (struct ring_sge){ .addr = RQ_VA + ways_next(w) % 40000,
 			.length = wqe->num_sge > 1 && !ways_one_in(w, 3) ? len / 2 : len,
@@ -212,7 +216,7 @@ application(struct world *w)
 	for (uint32_t i = 0; i < WAYS_QPS; i++) {
 		const bool shared = i == 1 || i == 2;
 
-		for (uint32_t n = ways_next(w) % (ways_one_in(w, 2) ? 6 : 2); n != 0; n--)
+		for (uint32_t n = ways_one_in(w, w->posts) ? ways_next(w) % 6 : 0; n != 0; n--)
 			post_receive(w, shared ? &w->srq_producer : &w->q[i].rq,
 				shared ? WAYS_SRQ : RQ_WRS, shared ? 2 : 4);
 	}
@@ -248,28 +252,30 @@ forget_answers(struct world *w)
 }
 
 /** With so many turns that all is sent that may be: what of it leaves in which is not compared. */
-static bool
+static void
 step(struct world *w, uint32_t number)
 {
 	for (uint32_t i = 0; i < WAYS_QPS; i++) {
 		w->q[i].next = w->q[i].qp->resp.epsn.v;
 		w->q[i].open = w->q[i].qp->resp.open;
+		w->q[i].left = w->q[i].qp->resp.dma_len - w->q[i].qp->resp.received;
 		w->q[i].responses = 0;
 		w->q[i].asks = 0;
-		w->q[i].ends = atomic_load(&w->q[i].qp->state) != QPS_ERR;
+		w->q[i].well = atomic_load(&w->q[i].qp->state) != QPS_ERR;
 	}
 	time_passes(w);
 	application(w);
 	if (ways_one_in(w, 8))
 		w->at = ways_next(w) % WAYS_QPS;
-	for (uint32_t n = ways_next(w) % (ways_one_in(w, 4) ? 30 : 8); n != 0; n--)
-		ways_packet(w);
+	/* One burst: an ACK of the next one is another ACK, unless a READ waits before it. */
+	for (uint32_t n = ways_next(w) % (ways_one_in(w, 3) ? PIPELINE_BURST - 2 : 12); n != 0;)
+		n -= RTE_MIN(n, ways_packet(w));
 	for (uint32_t n = 0; n < TURNS; n++) {
 		bed_turn(w->b);
 		ways_look_at_frames(w);
 	}
 	forget_answers(w);
-	return ways_look(w, number);
+	ways_look(w, number);
 }
 
 static void
@@ -292,8 +298,8 @@ play(void **state, uint32_t seed, bool full)
 	all_take_the_full_path = full;
 	begin(&w, *state, seed);
 	ways_log_open(full);
-	for (uint32_t n = 0; n < STEPS && step(&w, n); n++)
-		;
+	for (uint32_t n = 0; n < STEPS; n++)
+		step(&w, n);
 	ways_look_at_memory(&w);
 	end(&w);
 	assert_int_equal(bed_teardown(state), 0);

@@ -85,9 +85,9 @@ ways_look_at_frames(const struct world *w)
 }
 
 static void
-say_frames(uint32_t to)
+say_frames(uint32_t to, uint32_t unclear)
 {
-	if (frames[to].len != 0)
+	if (frames[to].len != 0 && (unclear & BIT32(to / 2)) == 0)
 		say("%s", frames[to].text);
 	frames[to].len = 0;
 }
@@ -98,7 +98,6 @@ look_at_completions(struct world *w)
 	struct ring_cqe c;
 
 	while (ring_cq_poll(&w->b->cq.ring, &c, 1) == 1) {
-		c.seq = 0;
 		say("completion of %x wr_id %llu status %u opcode %u length %u flags %x imm %x "
 		    "vendor %x src %x PSN %x cause %u solicited %u peer %02x grh %u time %llu\n",
 			c.qp_num, (unsigned long long)c.wr_id, c.status, c.opcode, c.byte_len,
@@ -128,6 +127,12 @@ look_at_events(struct world *w)
 	mbox_events_done(&w->b->mbox);
 }
 
+static bool
+is_unclear(const struct world *w, uint32_t qpn)
+{
+	return qpn - QPN < WAYS_QPS && (w->unclear >> (qpn - QPN) & 1) != 0;
+}
+
 static void
 say_entry(const struct trace_entry *e)
 {
@@ -151,7 +156,7 @@ look_at_recorder(struct world *w)
 
 	for (uint32_t group = 0; group < groups; group++)
 		for (uint32_t i = 0; i < n; i++)
-			if (e[i].kind == group % TRACE_KIND_MAX &&
+			if (!is_unclear(w, e[i].qpn) && e[i].kind == group % TRACE_KIND_MAX &&
 				RTE_MIN(e[i].qpn - QPN, (uint32_t)WAYS_QPS) ==
 					group / TRACE_KIND_MAX)
 				say_entry(&e[i]);
@@ -182,11 +187,14 @@ static void
 look_at_counters(struct world *w)
 {
 	for (uint32_t s = 0; s < STAT_MAX; s++) {
-		count("worker", 0, w->counters, worker_stats(w->b->w)->c[s], s);
-		count("port", 0, w->port_counters, worker_port_stats(w->b->w, 0)->c[s], s);
+		if (w->unclear == 0) {
+			count("worker", 0, w->counters, worker_stats(w->b->w)->c[s], s);
+			count("port", 0, w->port_counters, worker_port_stats(w->b->w, 0)->c[s], s);
+		}
 		for (uint32_t i = 0; i < WAYS_QPS; i++)
-			count("QP", w->q[i].qp->qpn, w->q[i].counters,
-				qp_stat(w->q[i].qp, (enum stats_counter)s), s);
+			if ((w->unclear >> i & 1) == 0)
+				count("QP", w->q[i].qp->qpn, w->q[i].counters,
+					qp_stat(w->q[i].qp, (enum stats_counter)s), s);
 	}
 }
 
@@ -198,6 +206,8 @@ look_at_states(struct world *w)
 		const struct responder *p = &qp->resp;
 		const struct requester *r = &qp->req;
 
+		if ((w->unclear >> i & 1) != 0)
+			continue;
 		say("QP %x state %u responder %x %x %u %u %u %u %u %u %u %llu saved %016llx\n",
 			qp->qpn, atomic_load(&qp->state), p->epsn.v, p->msn, p->open, p->latched,
 			p->unfinished, p->saved_next, p->wqe_active, p->received, p->starved,
@@ -217,27 +227,33 @@ look_at_states(struct world *w)
 	say("SRQ %u %u\n", ring_srq_count(&w->srq.ring), atomic_load(&w->srq.error));
 }
 
-bool
+/** Who has failed in this step, and is not compared any more. */
+static void
+look_for_failed(struct world *w)
+{
+	for (uint32_t i = 0; i < WAYS_QPS; i++) {
+		const struct ways_qp *q = &w->q[i];
+
+		if (q->asks == 0 || !q->well || atomic_load(&q->qp->state) != QPS_ERR)
+			continue;
+		say("QP %x has failed with READs\n", q->qp->qpn);
+		w->unclear |= BIT32(i);
+	}
+}
+
+void
 ways_look(struct world *w, uint32_t step)
 {
-	for (uint32_t i = 0; i < WAYS_QPS; i++)
-		if (w->q[i].asks != 0 && w->q[i].ends &&
-			atomic_load(&w->q[i].qp->state) == QPS_ERR) {
-			say("QP %x has failed with READs\n", w->q[i].qp->qpn);
-			for (uint32_t k = 0; k < 2 * WAYS_QPS; k++)
-				frames[k].len = 0;
-			return false;
-		}
+	look_for_failed(w);
 	say("step %u\n", step);
 	for (uint32_t i = 0; i < 2 * WAYS_QPS; i++)
-		say_frames(i);
+		say_frames(i, w->unclear);
 	look_at_completions(w);
 	look_at_events(w);
 	look_at_records(w);
 	look_at_recorder(w);
 	look_at_counters(w);
 	look_at_states(w);
-	return true;
 }
 
 void

@@ -33,6 +33,12 @@ waits_for_data(uint8_t opcode)
 	       opcode == OP_RC_COMPARE_SWAP;
 }
 
+static bool
+is_send(uint8_t opcode)
+{
+	return opcode <= OP_RC_SEND_ONLY_IMM || opcode == OP_RC_SEND_ONLY_INV;
+}
+
 /** A request that goes on with the open message, or begins one. */
 static uint8_t
 request_opcode(struct world *w, const struct ways_qp *q)
@@ -50,8 +56,14 @@ request_opcode(struct world *w, const struct ways_qp *q)
 
 	if (opcode == OP_RC_SEND_ONLY_INV && !ways_one_in(w, w->tame))
 		opcode = OP_RC_SEND_ONLY;
+	if (w->bare && is_send(opcode))
+		opcode = OP_RC_WRITE_ONLY_IMM;
 	if (q->open != OPEN_NONE)
 		opcode = (q->open == OPEN_SEND ? of_send : of_write)[ways_next(w) % 3];
+	if (q->open == OPEN_WRITE && q->left > PMTU && !ways_one_in(w, w->tame))
+		opcode = OP_RC_WRITE_MIDDLE;
+	else if (opcode == OP_RC_WRITE_MIDDLE)
+		opcode = OP_RC_WRITE_LAST_IMM;
 	if (ways_one_in(w, w->tame))
 		opcode = (uint8_t)(ways_next(w) % 0x18);
 	/* No more than what may be unfinished: how long it is depends on when it is answered. */
@@ -102,14 +114,8 @@ request(struct world *w, struct ways_qp *q, struct wire_fields *f)
 	}
 	if (waits_for_data(opcode))
 		f->payload_len = 0;
-	if (opcode == OP_RC_WRITE_MIDDLE || opcode == OP_RC_WRITE_LAST ||
-		opcode == OP_RC_WRITE_LAST_IMM) {
-		const struct responder *r = &q->qp->resp;
-
-		/* Often what is missing; it is not known what else of this turn is taken. */
-		if (opcode != OP_RC_WRITE_MIDDLE && r->open == OPEN_WRITE)
-			f->payload_len = (uint16_t)(r->dma_len - r->received) % (PMTU + 1);
-	}
+	if (opcode == OP_RC_WRITE_LAST || opcode == OP_RC_WRITE_LAST_IMM)
+		f->payload_len = (uint16_t)(q->left % (PMTU + 1));
 	if (ways_one_in(w, w->tame))
 		f->reth.rkey = f->atomiceth.rkey = 0xbad;
 	if (ways_one_in(w, w->tame))
@@ -129,6 +135,8 @@ request(struct world *w, struct ways_qp *q, struct wire_fields *f)
 	else if (!ways_one_in(w, 12)) { /* else it is lost for the peer, too */
 		q->next += psns;
 		q->open = open_after(q, opcode);
+		q->left =
+			(opcode == OP_RC_WRITE_FIRST ? f->reth.dma_len : q->left) - f->payload_len;
 	}
 }
 
@@ -185,7 +193,7 @@ odd_answer(struct world *w, const struct ways_qp *q, struct wire_fields *f)
 	f->aeth = (struct wire_aeth){ syndromes[ways_next(w) % 16], ways_next(w) & 0xff };
 	if (ways_one_in(w, w->tame))
 		f->aeth.syndrome = fatal[ways_next(w) % 8];
-	f->opcode = ways_one_in(w, w->tame / 4 + 1) ? opcodes[ways_next(w) % 8] : OP_RC_ACKNOWLEDGE;
+	f->opcode = ways_one_in(w, w->tame) ? opcodes[ways_next(w) % 8] : OP_RC_ACKNOWLEDGE;
 	if (f->opcode == OP_RC_ACKNOWLEDGE)
 		return;
 	f->payload = payload;
@@ -224,7 +232,7 @@ of_ud(struct world *w, struct ways_qp *q, struct wire_fields *f)
 	f->psn = ways_one_in(w, 6) ? psn(ways_next(w) & PSN_MASK) : psn(q->next++ & PSN_MASK);
 }
 
-void
+uint32_t
 ways_packet(struct world *w)
 {
 	const uint32_t i = w->at = ways_one_in(w, 4) ? ways_next(w) % WAYS_QPS : w->at;
@@ -258,4 +266,5 @@ ways_packet(struct world *w)
 			rte_pktmbuf_mtod(m, uint8_t *)[m->data_len - 1] ^= 1;
 		bed_put(w->b, m);
 	}
+	return copies;
 }
