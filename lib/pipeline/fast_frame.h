@@ -46,16 +46,23 @@ frame_begin(struct rte_mempool *pool, struct rte_mbuf *m)
 	return (uint8_t *)rte_mbuf_buf_addr(m, pool) + RTE_PKTMBUF_HEADROOM;
 }
 
-/** The payload, its pad, and room for the ICRC, which is written later. @return the end. */
+/** Behind the payload: its pad, and room for the ICRC, which is written later. @return the end. */
+static ALWAYS_INLINE uint8_t *
+frame_close(struct rte_mbuf *m, const uint8_t *frame, uint8_t *payload, uint32_t len)
+{
+	memset(payload + len, 0, 4); /* pad */
+	payload += len + (-len & 3) + WIRE_ICRC_LEN;
+	mbuf_len_set(m, (uint32_t)(payload - frame));
+	return payload;
+}
+
+/** The same, with the payload. */
 static ALWAYS_INLINE uint8_t *
 frame_end(struct rte_mbuf *m, const uint8_t *frame, uint8_t *payload, const uint8_t *host,
 	uint32_t len)
 {
 	request_copy(payload, host, len);
-	memset(payload + len, 0, 4); /* pad */
-	payload += len + (-len & 3) + WIRE_ICRC_LEN;
-	mbuf_len_set(m, (uint32_t)(payload - frame));
-	return payload;
+	return frame_close(m, frame, payload, len);
 }
 
 /** So many frames of the run stand in the queue. */

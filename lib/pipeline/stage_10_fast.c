@@ -69,11 +69,29 @@ lend_long(struct worker *w, struct rte_mbuf *m, uint8_t *frame, const uint8_t *p
 	mbuf_len_set(m, at + len + (-len & 3) + WIRE_ICRC_LEN);
 }
 
+/** Has the request several SGEs, and no bytes of its own? */
+static ALWAYS_INLINE bool
+has_pieces(const struct requester_wr *wr)
+{
+	return wr->num_sge > 1 && (wr->flags & SEND_INLINE) == 0;
+}
+
+/** The payload of such a request. @return false: a key is bad; the full path says which. */
+static __attribute__((noinline)) bool
+pieces_gather(const struct worker *w, const struct qp *qp, uint32_t position, uint8_t *payload)
+{
+	const struct requester_wr *wr = requester_slot(&qp->req, position);
+
+	return mem_gather(w->mem, request_sges(qp, position), wr->num_sge, qp->pd, 0, payload,
+		       wr->len) == MEM_OK;
+}
+
 /** Kinds of requests_make(), which constants sort out. */
 enum {
 	MAKE_PLAIN = BIT32(0), /* of an RC QP whose path is not local */
 	MAKE_LONG = BIT32(1),  /* payloads may be long */
 	MAKE_IMM = BIT32(2),   /* there may be an immediate */
+	MAKE_SGES = BIT32(3),  /* there may be several SGEs */
 };
 
 static ALWAYS_INLINE uint32_t
@@ -86,7 +104,7 @@ requests_make(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf **m
 	const struct request_sources *from = w->source;
 	struct rte_mbuf **out = q->m + q->tail, **in = m + *n;
 	const bool plain = (kind & MAKE_PLAIN) != 0, longs = (kind & MAKE_LONG) != 0;
-	const bool imms = (kind & MAKE_IMM) != 0;
+	const bool imms = (kind & MAKE_IMM) != 0, sges = (kind & MAKE_SGES) != 0;
 	const uint8_t service = plain ? 0 : wire_opcode_on(r->transport, 0);
 	const bool seals = plain || (qp->flags & QPF_LOCAL) == 0; /* else local.h */
 	uint32_t most = RTE_MIN(RTE_MIN(from->n, *n), TX_ROOM - q->tail), sent;
@@ -102,16 +120,30 @@ requests_make(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf **m
 	for (sent = 0; sent < most; sent++) {
 		struct requester_wr *wr = &r->wr[run.at & r->wr_mask];
 		struct rte_mbuf *one = *--in;
+		const bool pieces = sges && from->host[sent] == NULL && has_pieces(wr);
+		const struct requester_run before = run;
 		struct requester_start s;
 		uint8_t *frame, *payload;
 
-		if (UNLIKELY(from->host[sent] == NULL) ||
-			UNLIKELY(!mem_is_valid(from->region[sent])) ||
-			UNLIKELY(!requester_run_next(&run, wr, imms, &s)))
+		if (!pieces && (UNLIKELY(from->host[sent] == NULL) ||
+				       UNLIKELY(!mem_is_valid(from->region[sent]))))
+			break;
+		if (UNLIKELY(!requester_run_next(&run, wr, imms, &s)))
 			break;
 		frame = frame_begin(pool, one);
 		payload = headers_write(qp, service, imms, &head, wr, &s, frame);
 		out[sent] = one;
+		if (pieces) { /* behind the headers, which are written in words */
+			if (UNLIKELY(!pieces_gather(w, qp, before.at, payload))) {
+				run = before;
+				break;
+			}
+			payload = frame_close(one, frame, payload, wr->len);
+			if (seals)
+				request_unsealed(w, frame, WIRE_PLAIN_IP, false,
+					(uint32_t)(payload - frame));
+			continue;
+		}
 		if (longs && wr->len >= COPY_SEAL_MIN && seals &&
 			fill_long(one, frame, payload, from->host[sent], wr->len))
 			continue;
@@ -136,13 +168,14 @@ next_is_read(const struct requester *r)
 	return requester_slot(r, r->sending)->opcode == WR_RDMA_READ;
 }
 
-/** Is it anything but a short SEND or RDMA WRITE without an immediate? */
+/** Is it anything but a short SEND or RDMA WRITE of one piece, without an immediate? */
 static ALWAYS_INLINE bool
 next_is_rare(const struct requester *r)
 {
 	const struct requester_wr *wr = requester_slot(r, r->sending);
 
-	return ((uint32_t)(wr->opcode & ~WR_SEND) | (uint32_t)(wr->len >= COPY_SEAL_MIN)) != 0;
+	return ((uint32_t)(wr->opcode & ~WR_SEND) | (uint32_t)(wr->len >= COPY_SEAL_MIN) |
+		       (uint32_t)(wr->num_sge > 1)) != 0;
 }
 
 /**
@@ -199,7 +232,7 @@ requests_make_other(struct worker *w, struct qp *qp, uint8_t port, struct rte_mb
 		return pipeline_fast_datagrams(w, qp, port, m, n);
 	if (next_is_read(&qp->req) && (qp->flags & QPF_SERVICE) == 0)
 		return reads_make(w, qp, port, m, n);
-	return requests_make(w, qp, port, m, n, MAKE_LONG | MAKE_IMM);
+	return requests_make(w, qp, port, m, n, MAKE_LONG | MAKE_IMM | MAKE_SGES);
 }
 
 /** Of its own, so that the loop over small requests stays small. */
@@ -208,7 +241,7 @@ requests_make_rare(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbu
 {
 	if (next_is_read(&qp->req))
 		return reads_make(w, qp, port, m, n);
-	return requests_make(w, qp, port, m, n, MAKE_PLAIN | MAKE_LONG | MAKE_IMM);
+	return requests_make(w, qp, port, m, n, MAKE_PLAIN | MAKE_LONG | MAKE_IMM | MAKE_SGES);
 }
 
 uint32_t

@@ -13,6 +13,7 @@
 #include "sending.h"
 #include "wire_service.h"
 
+#define HEADER   32 /* bytes of the first of two SGEs */
 #define CLIENT   1
 #define CQ_DEPTH 1024
 #define QKEY     0x11111111u
@@ -69,7 +70,7 @@ params_of(const struct req_rig *q, uint32_t i)
 	return (struct qp_alloc_params){ .max_recv_wr = 1,
 		.max_recv_sge = 1,
 		.max_send_wr = i == 0 ? DEPTH : SHALLOW,
-		.max_send_sge = 1,
+		.max_send_sge = 2,
 		.max_dest_rd_atomic = 1,
 		.has_rate = q->rated,
 		.socket = q->conf.socket };
@@ -261,7 +262,7 @@ post(struct req_rig *q, const struct request_case *c, uint32_t i)
 	*w = (struct ring_send_wqe){ .wr_id = i,
 		.remote_addr = next_place(c->len),
 		.rkey = REGION_KEY,
-		.num_sge = 1,
+		.num_sge = c->sges,
 		.opcode = c->opcode,
 		.flags = signals ? SEND_SIGNALED : 0 };
 	if (c->service == QPT_UD) {
@@ -269,6 +270,10 @@ post(struct req_rig *q, const struct request_case *c, uint32_t i)
 		w->rkey = q->ah;
 	}
 	w->sge[0] = (struct ring_sge){ next_place(c->len), c->len, REGION_KEY };
+	if (c->sges == 2) { /* a header, and what it is about */
+		w->sge[0].length = HEADER;
+		w->sge[1] = (struct ring_sge){ next_place(c->len), c->len - HEADER, REGION_KEY };
+	}
 	ring_produce_commit(&q->sq[i]);
 	if (ring_bell_is_due(&q->sq[i]) && ring_bells_put(&q->bells, q->first_qpn + i) != 0)
 		die("the doorbells are full");

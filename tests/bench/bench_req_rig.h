@@ -30,6 +30,7 @@ struct request_case {
 	uint32_t ack_every;    /* frames that one ACK of a QP is for, at most; 1: each */
 	bool random;           /* order of the QPs */
 	uint8_t service;       /* QPT_* */
+	uint8_t sges;          /* of a request, 1 or 2: a short header, and the rest */
 };
 
 /** What a row's time is. */
