@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Requests on their way out, READs and what is inline above all. Sessions of random ones are played
- * by the short way and by the full one (of a traced QP): the same frames, completions and counts
- * come of both.
+ * Requests on their way out, READs, what is inline and lists of SGEs above all. Sessions of random
+ * ones are played by the short way and by the full one (of a traced QP): the same frames,
+ * completions and counts come of both.
  */
 #include <string.h>
 
@@ -58,13 +58,13 @@ hash(uint64_t *h, const void *bytes, size_t n)
 		*h = (*h ^ ((const uint8_t *)bytes)[i]) * UINT64_C(0x100000001b3);
 }
 
-static void
+static struct ring_send_wqe *
 post(struct session *s, uint8_t opcode, uint32_t len, uint32_t key, uint8_t flags)
 {
 	struct ring_send_wqe *wqe = ring_produce_slot(&s->sq, s->sq.mask + 1);
 
 	if (wqe == NULL)
-		return;
+		return NULL;
 	memset(wqe, 0, s->sq.stride);
 	wqe->wr_id = s->posted++;
 	wqe->opcode = opcode;
@@ -84,6 +84,18 @@ post(struct session *s, uint8_t opcode, uint32_t len, uint32_t key, uint8_t flag
 	wqe->rkey = 0x77;
 	wqe->imm = (uint32_t)wqe->wr_id * 0x01010101u;
 	ring_produce_commit(&s->sq);
+	return wqe;
+}
+
+/** Its bytes are those of two SGEs; the worker has not looked yet. */
+static void
+cut_in_two(struct ring_send_wqe *wqe, uint32_t first)
+{
+	wqe->num_sge = 2;
+	wqe->sge[1] = wqe->sge[0];
+	wqe->sge[0].length = first;
+	wqe->sge[1].addr += first;
+	wqe->sge[1].length -= first;
 }
 
 static void
@@ -103,13 +115,18 @@ post_some(struct session *s)
 		const uint8_t se = next(s) % 4 == 0 ? SEND_SOLICITED : 0;
 		const uint32_t len = next(s) % ((in_entry ? INLINE : few) + 1);
 		const uint32_t key = keys[next(s) % 2];
+		struct ring_send_wqe *wqe;
 
 		/* A WRITE may be made of what a READ may not be placed in. */
-		post(s, opcode, len,
+		wqe = post(s, opcode, len,
 			!read && next(s) % 2 ? RO_KEY
 			: odd                ? RO_KEY
 					     : key,
 			SEND_SIGNALED | fence | se | (in_entry ? SEND_INLINE : 0));
+		if (wqe != NULL && !in_entry && next(s) % 4 == 0) {
+			cut_in_two(wqe, next(s) % (len + 1));
+			wqe->sge[1].lkey ^= odd && !read ? 0xbad : 0;
+		}
 	}
 	m.qp.qp = s->b->qp;
 	assert_int_equal(bed_tell(s->b, &m), 0);
@@ -276,12 +293,67 @@ REQ_CLS_B_05_place_of_a_read(void **state UNUSED)
 	}
 }
 
+/*
+ * REQ-CLS-B-01: one of several requests has a bad key in the last of its SGEs. Those before it
+ * leave whole and may finish, nothing behind it leaves.
+ */
+static void
+REQ_CLS_B_01_bad_key_in_a_list(void **state UNUSED)
+{
+	static const uint8_t status[] = { WC_SUCCESS, WC_SUCCESS, WC_SUCCESS, WC_LOC_PROT_ERR,
+		WC_WR_FLUSH_ERR };
+
+	for (uint32_t traced = 0; traced < 2; traced++) {
+		struct outcome o;
+		void *s = NULL;
+		struct bed *b;
+		struct session one = { .o = &o };
+		struct mbox_msg m = { .type = MBOX_QP_POSTED };
+		struct wire_fields ack = send_only(S + 2, 0);
+
+		assert_int_equal(bed_setup(&s), 0);
+		one.b = b = s;
+		b->qp->flags |= traced ? QPF_TRACE : 0;
+		ring_attach(&one.sq, b->qp->sq.ring.sh, b->qp->sq.ring.mask + 1,
+			b->qp->sq.ring.stride, false);
+		for (uint32_t i = 0; i < 5; i++) {
+			struct ring_send_wqe *wqe = post(&one, WR_SEND, 96, MR_KEY, SEND_SIGNALED);
+
+			cut_in_two(wqe, 40);
+			wqe->sge[1].lkey ^= i == 3 ? 0xbad : 0;
+		}
+		m.qp.qp = b->qp;
+		assert_int_equal(bed_tell(b, &m), 0);
+		bed_turns(b);
+		for (uint32_t i = 0; i < 3; i++)
+			expect_packet(b, OP_RC_SEND_ONLY, S + i, 96);
+		if (b->out_at != b->out_n) /* once more, to be told about it */
+			expect_packet(b, OP_RC_SEND_ONLY, S + 2, 96);
+		expect_silence(b);
+		bed_no_cqe(b);
+		ack.opcode = OP_RC_ACKNOWLEDGE;
+		ack.flags = 0;
+		ack.aeth.syndrome = AETH_CREDIT_NONE;
+		bed_send(b, &ack);
+		bed_turns(b);
+		expect_silence(b);
+		for (uint32_t i = 0; i < ARRAY_LEN(status); i++) {
+			const struct ring_cqe c = bed_cqe(b);
+
+			assert_int_equal(c.wr_id, i);
+			assert_int_equal(c.status, status[i]);
+		}
+		bed_teardown(&s);
+	}
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(REQ_10_both_ways_agree),
 		cmocka_unit_test(REQ_CLS_B_05_place_of_a_read),
+		cmocka_unit_test(REQ_CLS_B_01_bad_key_in_a_list),
 	};
 
 	return cmocka_run_group_tests(tests, bed_group_setup, NULL);
