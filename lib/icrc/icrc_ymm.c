@@ -250,8 +250,7 @@ sum_of_pkt(const struct wire_pkt *p)
 TARGET_YMM static ALWAYS_INLINE uint32_t
 wrong_of(__m256i a, __m256i b)
 {
-	const __m256i same =
-		_mm256_cmpeq_epi32(reduce_two(a, b), _mm256_set1_epi32((int)RESIDUE));
+	const __m256i same = _mm256_cmpeq_epi32(reduce_two(a, b), _mm256_set1_epi32((int)RESIDUE));
 	const uint32_t words = ~(uint32_t)_mm256_movemask_ps(_mm256_castsi256_ps(same));
 
 	return (words >> 1 & 1) | (words >> 4 & 2);

@@ -39,8 +39,8 @@ what_the_machine_has(void **state)
 	(void)state;
 	assert_int_equal(cpu_has(CPU_CLMUL), kernel_says("pclmulqdq") && kernel_says("sse4_1"));
 	assert_int_equal(cpu_has(CPU_AVX), kernel_says("avx"));
-	assert_int_equal(cpu_has(CPU_CRC_256), kernel_says("pclmulqdq") && kernel_says("avx2") &&
-						       kernel_says("vpclmulqdq"));
+	assert_int_equal(cpu_has(CPU_CRC_256),
+		kernel_says("pclmulqdq") && kernel_says("avx2") && kernel_says("vpclmulqdq"));
 	assert_int_equal(cpu_has(CPU_AVX2), kernel_says("avx2"));
 	assert_int_equal(cpu_has(CPU_WIDE_CRC), wide && kernel_says("vpclmulqdq"));
 	assert_int_equal(cpu_has(CPU_WIDE_PARSE), wide && kernel_says("avx512vbmi"));

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -447,7 +448,7 @@ ICRC_01_bursts_of_one_shape(void **state)
 	}
 }
 
-/** All tests of bursts, with vector registers of no more than so many bits. */
+/** With vector registers of no more than so many bits. */
 static int
 with_bits(void **state)
 {
@@ -455,30 +456,35 @@ with_bits(void **state)
 	return 0;
 }
 
-#define UP_TO(bits_) &(uint32_t){ bits_ }
-#define AT_EACH_WIDTH(test)                                                            \
-	{ #test " up to 64 bits", test, with_bits, NULL, UP_TO(64) },                   \
-		{ #test " up to 128 bits", test, with_bits, NULL, UP_TO(128) },         \
-		{ #test " up to 256 bits", test, with_bits, NULL, UP_TO(256) },         \
-	{                                                                              \
-		#test " up to 512 bits", test, with_bits, NULL, UP_TO(512)              \
-	}
-
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {
+	static uint32_t widths[] = { 64, 128, 256, 512 };
+	static const struct CMUnitTest at_each_width[] = {
+		cmocka_unit_test(ICRC_04_every_single_bit),
+		cmocka_unit_test(ICRC_05_seal),
+		cmocka_unit_test(ICRC_05_seal_burst),
+		cmocka_unit_test(ICRC_05_copy_and_seal),
+		cmocka_unit_test(ICRC_01_eight_bytes),
+		cmocka_unit_test(ICRC_01_bursts),
+		cmocka_unit_test(ICRC_01_bursts_of_one_shape),
+	};
+	static char names[ARRAY_LEN(widths) * ARRAY_LEN(at_each_width)][64];
+	struct CMUnitTest tests[3 + ARRAY_LEN(names)] = {
 		cmocka_unit_test(ICRC_01_backends_are_crc32),
 		cmocka_unit_test(ICRC_01_vectors),
 		cmocka_unit_test(ICRC_01_all_paths_agree),
-		AT_EACH_WIDTH(ICRC_04_every_single_bit),
-		AT_EACH_WIDTH(ICRC_05_seal),
-		AT_EACH_WIDTH(ICRC_05_seal_burst),
-		AT_EACH_WIDTH(ICRC_05_copy_and_seal),
-		AT_EACH_WIDTH(ICRC_01_eight_bytes),
-		AT_EACH_WIDTH(ICRC_01_bursts),
-		AT_EACH_WIDTH(ICRC_01_bursts_of_one_shape),
 	};
 
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		struct CMUnitTest *t = &tests[3 + i];
+		uint32_t *bits = &widths[i % ARRAY_LEN(widths)];
+
+		*t = at_each_width[i / ARRAY_LEN(widths)];
+		snprintf(names[i], sizeof(names[i]), "%s, %u bits", t->name, *bits);
+		t->name = names[i];
+		t->setup_func = with_bits;
+		t->initial_state = bits;
+	}
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
