@@ -72,6 +72,8 @@ acknowledge(struct requester *r, uint32_t psns, ns_t now, struct requester_verdi
 	v->act |= wrs != 0 ? REQACT_COMPLETE : 0;
 	requester_acknowledge(r, psns, wrs);
 	moved(r, from, now, v);
+	if (UNLIKELY(reach == REACH_READ))
+		r->timed_out = 0; /* req_overtook(): the peer was further than this */
 	return reach;
 }
 

@@ -40,8 +40,10 @@ req_rewind(struct requester *r, struct requester_verdict *v)
  * may be one to the first packet that was sent again: if all ACKs were lost, the peer says with it
  * how far it has come (REQ-17). But that is as far as it comes. A second one, beyond what was sent
  * again since, shows that it goes on: packets of the earlier pass reach it, or its answers to them
- * reach us, after all. A peer that keeps what is behind a gap comes further with what was sent
- * again; with req.gap=patch it may be one, and nothing is told.
+ * reach us, after all. Nothing is told where the first one was cut short by a READ whose response
+ * is missing: what it said comes once more, behind that response. Nor with req.gap=patch: a peer
+ * that keeps what is behind a gap comes further with what was sent again. Such a peer without
+ * req.gap=patch here may have a timer told of that was none too early.
  */
 enum { TIMED_OUT = 1, TIMED_OUT_OVERTAKEN };
 

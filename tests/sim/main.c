@@ -184,13 +184,13 @@ report(const struct totals *t, double took)
 		N(t->lost), N(t->corrupt), N(t->duplicates), N(t->ghosts), N(t->strays));
 	printf("requester: %llu completed (%llu ATOMIC WRITEs, %llu FLUSHes), "
 	       "%llu REG_MRs, %llu windows bound, %llu invalidations, %llu flushed, "
-	       "%llu packets resent, %llu timeouts, "
+	       "%llu packets resent, %llu timeouts (%llu of them early), "
 	       "%llu sequence NAKs, %llu implied, %llu needless, %llu kept, %llu kept ahead, %llu RNR NAKs, %llu drained, "
 	       "%llu migrations, %llu timeouts for what was told\n",
 		N(t->completed), N(t->stores), N(t->flushes), N(t->registered), N(t->bound),
-		N(t->invalidated), N(t->flushed), N(t->resent), N(t->timeouts), N(t->nak_seq),
-		N(t->implied), N(t->needless), N(t->kept), N(t->ahead), N(t->rnr), N(t->drained),
-		N(t->migrations), N(t->unheard));
+		N(t->invalidated), N(t->flushed), N(t->resent), N(t->timeouts), N(t->early),
+		N(t->nak_seq), N(t->implied), N(t->needless), N(t->kept), N(t->ahead), N(t->rnr),
+		N(t->drained), N(t->migrations), N(t->unheard));
 	printf("shared queue: %llu dropped, %llu marked, %llu CNPs, %llu waits for a turn, "
 	       "%llu round trips\n",
 		N(t->overflowed), N(t->marked), N(t->cnps), N(t->paced), N(t->rounds));

@@ -109,6 +109,28 @@ timed_out(struct sim *s, const struct end *e)
 		s->unheard, s->timeouts, e->req.una.v);
 }
 
+/** Is a request of this end, or an answer to one, on its way? */
+static bool
+is_under_way(struct sim *s, struct end *e)
+{
+	const struct end *peer = peer_of(s, e);
+
+	for (uint32_t i = 0; i < s->flying_n; i++)
+		if (s->flying[i].p->asker == e->index)
+			return true;
+	return peer->answers.count != 0 || peer->ack_pending;
+}
+
+/** TMR-07: who says that a timer has ended early is right, but for a peer that keeps requests. */
+static void
+told_early(struct sim *s, struct end *e)
+{
+	s->t.early++;
+	CHECK(s, !e->silent || (peer_of(s, e)->resp.knobs & RESP_KNOB_KEEP) != 0,
+		"TMR-07: early, and nothing was on its way when the timer ended; now PSN %06x",
+		e->req.una.v);
+}
+
 /* ---- progress and retries ----------------------------------------------------------------- */
 
 /* Eight, one that asks for a response once more (REQ-07), and the one that is too many. */
@@ -148,6 +170,7 @@ transport_retry(struct sim *s, struct end *e, const struct requester_verdict *v)
 	s->t.implied += v->cause == QC_IMPLIED_NAK;
 	if (v->cause == QC_TIMEOUT) {
 		timed_out(s, e);
+		e->silent = !is_under_way(s, e);
 		CHECK(s, e->req.timeout != 0, "TMR-03: timeout without a timer");
 		CHECK(s, e->asked_at != 0, "TMR-05: timeout, and no response was asked for");
 		CHECK(s, s->now >= e->asked_at + wait, "TMR-02: timeout %llu ns too early",
@@ -189,6 +212,8 @@ rnr_retry(struct sim *s, struct end *e, const struct requester_verdict *v)
 void
 oracle_retry(struct sim *s, struct end *e, const struct requester_verdict *v)
 {
+	if (v->outcome == QC_TIMEOUT_EARLY)
+		told_early(s, e);
 	if ((v->act & (REQACT_RESEND | REQACT_ERROR)) != 0) {
 		if (v->cause == QC_SEQ_NAK || v->cause == QC_IMPLIED_NAK || v->cause == QC_TIMEOUT)
 			transport_retry(s, e, v);

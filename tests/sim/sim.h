@@ -209,7 +209,6 @@ struct end {
 	uint32_t tries, rnr_tries;
 	uint32_t probes; /* packets that may leave before a response is progress; 0: no limit */
 	bool paths; /* there is always another path: software arms it when the last one works */
-	bool armed;
 	ns_t progress_at;
 	bool recovering; /* what was resent is not all acknowledged: una is below `recovered` */
 	psn_t recovered;
@@ -220,7 +219,8 @@ struct end {
 	struct cause answers_to; /* of the response that is looked at */
 	ns_t pass_at;            /* when the newest resend began */
 	ns_t told_at; /* when a response to this pass has shown that the one at una is lost */
-	bool draining, drained, doomed_gone;
+	bool armed, draining, drained, doomed_gone;
+	bool silent;      /* when the last timer ended, nothing that it sent was on its way */
 	bool limited;     /* credits were offered: */
 	uint32_t offered; /* newest MSN that they allow */
 
@@ -250,7 +250,7 @@ struct totals {
 	uint64_t seeds, packets, lost, corrupt, duplicates, ghosts, strays;
 	uint64_t completed, flushed, resent, timeouts, nak_seq, implied, rnr, resets, drained,
 		migrations, needless, kept, unheard, stores, flushes, registered, bound,
-		invalidated, marked, overflowed, cnps, paced, rounds, probes, ahead;
+		invalidated, marked, overflowed, cnps, paced, rounds, probes, ahead, early;
 	uint64_t status[32];
 };
 

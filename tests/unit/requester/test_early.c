@@ -6,7 +6,7 @@
  */
 #include "req.h"
 
-enum { SENDS = 64, FEW = 8 /* packets of a resend after a timeout */ };
+enum { SENDS = 64, FEW = 8 /* packets of a resend after a timeout */, BEFORE = 12 /* of a READ */ };
 
 /** All sent, and nothing heard until the timer ends. */
 static void
@@ -118,6 +118,51 @@ REQ_17_lost_answers(void **state)
 	}
 }
 
+/*
+ * REQ-17, REQ-IMPL-01: the same with a READ in between, up to which an ACK beyond it acknowledges.
+ * Its response was lost, too. What follows it is acknowledged once that has come, by an answer to
+ * what was sent again: the peer has come no further meanwhile.
+ */
+static void
+lost_answers_of_a_read(uint8_t syndrome)
+{
+	struct bed bed, *s = &bed;
+
+	bed_init(s);
+	post_sends(s, BEFORE);
+	POST(s, READ(64));
+	post_sends(s, SENDS - BEFORE - 1);
+	pump(s);
+	expect_run(s, S, SENDS);
+	expire(s);
+	expect_resend(s, QC_TIMEOUT, "TMR-07");
+	pump(s);
+	expect_run(s, S, FEW);
+	ack(s, S + 39 + (syndrome != ACK), syndrome);
+	assert_int_equal(s->r.una.v, S + BEFORE);
+	assert_int_equal(s->v.outcome, QC_NONE);
+	pump(s);
+	expect_run(s, S + BEFORE, s->n);
+	assert_in_range(s->n, 2, 20);
+	ONLY(s, S + BEFORE, 64);
+	assert_int_equal(s->r.una.v, S + BEFORE + 1);
+	assert_false(tells(s, S + 39));
+}
+
+static void
+REQ_17_lost_answers_of_a_read(void **state)
+{
+	(void)state;
+	lost_answers_of_a_read(ACK);
+}
+
+static void
+REQ_17_lost_answers_of_a_read_and_a_nak(void **state)
+{
+	(void)state;
+	lost_answers_of_a_read(NSEQ);
+}
+
 /* A NAK tells of a loss: what is answered beyond that resend is of no timer. */
 static void
 REQ_NAK_01_ends_it(void **state)
@@ -164,5 +209,6 @@ REQ_NAK_01_no_timeout(void **state)
 }
 
 RUN(T(TMR_07_answers_go_on), T(TMR_07_up_to_the_last), T(TMR_07_answers_to_the_resend),
-	T(REQ_17_lost_answers), T(REQ_NAK_11_a_peer_that_keeps), T(REQ_NAK_01_ends_it),
-	T(REQ_RNR_01_ends_it), T(REQ_NAK_01_no_timeout))
+	T(REQ_17_lost_answers), T(REQ_17_lost_answers_of_a_read),
+	T(REQ_17_lost_answers_of_a_read_and_a_nak), T(REQ_NAK_11_a_peer_that_keeps),
+	T(REQ_NAK_01_ends_it), T(REQ_RNR_01_ends_it), T(REQ_NAK_01_no_timeout))
