@@ -25,23 +25,36 @@ us_of(ns_t t)
 	return t / TIME_NS_PER_US;
 }
 
+/** What to do: the counters are of all timeouts that the QP has had, not of this one alone. */
+static void
+advice_of(char *out, size_t room, uint8_t timeout, ns_t round)
+{
+	const uint8_t advice = advised(timeout, round);
+
+	if (timeout == 0)
+		snprintf(out, room, "it is 0 now: no timer runs");
+	else if (advice != 0)
+		snprintf(out, room,
+			"it is %u (%llu us) now, a round trip takes %llu us, so take %u", timeout,
+			us_of(requester_timeout_ns(timeout)), us_of(round), advice);
+	else
+		snprintf(out, room, "it is %u (%llu us) now: if more end early, take a longer one",
+			timeout, us_of(requester_timeout_ns(timeout)));
+}
+
 static json_t *
 text_of(uint64_t count, uint64_t early, uint8_t timeout, ns_t round)
 {
 	const unsigned long long all = count, few = early;
-	const uint8_t advice = advised(timeout, round);
-	char take[96] = "take a longer one";
+	char take[128];
 
 	if (early == 0)
 		return json_sprintf("transport timers that have ended: %llu", all);
-	if (advice != 0)
-		snprintf(take, sizeof(take), "a round trip takes %llu us, so take %u", us_of(round),
-			advice);
+	advice_of(take, sizeof(take), timeout, round);
 	return json_sprintf(
-		"at least %llu of %llu transport timers ended while answers were on their way: "
-		"timeout %u (%llu us) is shorter than what the queue pair itself has "
-		"under way takes; %s",
-		few, all, timeout, us_of(requester_timeout_ns(timeout)), take);
+		"at least %llu of %llu transport timers ended while answers were on their way: the "
+		"timeout was shorter than what the queue pair itself has under way takes; %s",
+		few, all, take);
 }
 
 json_t *

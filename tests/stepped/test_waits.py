@@ -56,7 +56,10 @@ class Waits(ReqCase):
         self.assertEqual(["SEND_QUEUE_EMPTY"], self.kinds())
 
     def test_timeout_too_short(self):
-        """TMR-01, TMR-07: a queue takes longer than `timeout`, so answers come behind the timer."""
+        """TMR-01, TMR-07: a queue takes longer than `timeout`, so answers come behind the timer.
+
+        What has ended stays told of with another `timeout`, which is not said to be too short.
+        """
         self.req(recv=4, timeout=10, retry_cnt=7)
         self.assertNotIn("timeouts", self.rpc("qp_explain", qp_num=QPN))
         self.sends(8)
@@ -80,9 +83,18 @@ class Waits(ReqCase):
         self.assertGreaterEqual(got["round_trip_us"], 3000)
         # 4.2 ms is less than four round trips; 4.096 us * 2^12 = 16.8 ms is not.
         for words in ("at least 1 of 1 transport timers ended while answers were on their way",
-                      "timeout 10 (4194 us) is shorter than what the queue pair itself has under "
-                      "way takes", "so take 12"):
+                      "the timeout was shorter than what the queue pair itself has under way takes",
+                      "it is 10 (4194 us) now", "so take 12"):
             self.assertIn(words, got["text"])
+        self.rpc("qp_modify", qp_num=QPN, qp_state="SQD")
+        self.feed()
+        for timeout, words in (
+                (12, "it is 12 (16777 us) now: if more end early, take a longer one"),
+                (0, "it is 0 now: no timer runs")):
+            self.rpc("qp_modify", qp_num=QPN, timeout=timeout)
+            got = self.rpc("qp_explain", qp_num=QPN)["timeouts"]
+            self.assertEqual((1, 1, timeout), (got["count"], got["early"], got["timeout"]))
+            self.assertTrue(got["text"].endswith("under way takes; " + words), got["text"])
 
     def test_timeout_0(self):
         """No timer: it says so, and knows nevertheless since when."""
