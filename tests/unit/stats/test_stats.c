@@ -21,6 +21,7 @@ static const char *const public_names[] = {
 	"rcvd_seq_err",
 	"implied_nak_seq_err",
 	"local_ack_timeout_err",
+	"local_ack_timeout_early",
 	"retry_exceeded_err",
 	"retry_rnr_exceeded_err",
 	"req_transport_retries_exceeded",
@@ -65,10 +66,14 @@ names_exist(void **state UNUSED)
 static void
 rows_are_complete_and_unique(void **state UNUSED)
 {
+	static const char *const of_another[] = { "those", "these", "the same", "above" };
+
 	for (unsigned int i = 0; i < STAT_MAX; i++) {
 		assert_non_null(stats_info[i].name);
 		assert_true(strlen(stats_info[i].unit) > 0);
 		assert_true(strlen(stats_info[i].help) > 0);
+		for (unsigned int k = 0; k < ARRAY_LEN(of_another); k++) /* it stands alone */
+			assert_null(strstr(stats_info[i].help, of_another[k]));
 		assert_true(stats_info[i].drop <= 1);
 		assert_int_equal(stats_by_name(stats_info[i].name), i); /* the first of its name */
 	}
