@@ -58,7 +58,7 @@ const struct command commands[] = {
 	/* object     verb          method             args                      keys                                columns        run          help */
 	{ "qp",       "list",       "qp_list",         NULL,                     "qp_state worker limit after",      QP_COLUMNS,    run_qp_list, "queue pairs, one a line" },
 	{ "qp",       "show",       "qp_query",        "#qp_num",                NULL,                               NULL,          run_pairs,   "attributes and live state of a queue pair" },
-	{ "qp",       "explain",    "qp_explain",      "#qp_num",                NULL,                               NULL,          run_explain, "why the queue pair is in ERR: packet, answer, reports, what came before; else what it waits for" },
+	{ "qp",       "explain",    "qp_explain",      "#qp_num",                NULL,                               NULL,          run_explain, "why the queue pair is in ERR: packet, answer, reports, what came before; else what it waits for. Did timers end too early?" },
 	{ "qp",       "post-mortem", "qp_post_mortem", "?#qp_num",               NULL,                               NULL,          run_post_mortem, "queue pairs that failed, gone ones too, newest first; of a number: the whole story" },
 	{ "qp",       "create",     "qp_create",       "?#qp_num",               QP_INIT QP_ATTRS,                   NULL,          run_pairs,   "make a queue pair" },
 	{ "qp",       "modify",     "qp_modify",       "#qp_num",                QP_ATTRS " cur_qp_state",           NULL,          run_quiet,   "change attributes, qp_state among them" },

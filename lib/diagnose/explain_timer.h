@@ -13,7 +13,7 @@
 
 #include "qp_snapshot.h"
 
-/** {"count", "early", "timeout", "round_trip_us", "text"}; "round_trip_us" may be null. */
+/** {"count", "early", "timeout", "text"}; the timeout is the one in effect. */
 json_t *explain_timeouts(const struct qp_snapshot *s);
 
 #endif

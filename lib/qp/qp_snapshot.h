@@ -40,7 +40,6 @@ struct qp_waiting {
 	uint32_t read_psn;
 	uint64_t read_id;
 	uint32_t tx_frames; /* that wait for the port */
-	uint32_t round_ns;  /* the newest round trip, the shortest if it is longer; 0: not known */
 	ns_t since;         /* requester_waits_since() */
 	ns_t rest_until;    /* send_feed: the peer was not there; 0: it does not rest */
 	ns_t rnr_until;     /* the peer was told not to come before; 0: it was not */

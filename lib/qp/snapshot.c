@@ -54,7 +54,6 @@ snapshot_waiting(const struct qp *qp, ns_t now, struct qp_waiting *out)
 	out->stop = (uint8_t)requester_waits(r, now);
 	out->since = requester_waits_since(r);
 	out->timeout = r->timeout;
-	out->round_ns = r->rtt > r->rtt_min ? r->rtt : r->rtt_min;
 	out->rnr_code = r->rnr_code;
 	out->flying = requester_in_flight(r);
 	out->open = r->open;
