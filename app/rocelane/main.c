@@ -255,6 +255,21 @@ run(const struct args *args, const struct conf *conf)
 	return rc;
 }
 
+static const char *
+eal_hint(int error)
+{
+	switch (error) {
+	case EINVAL:
+		return "the first of its lines above names the argument of \"eal\" that it does not "
+		       "take";
+	case ENODEV:
+		return "no driver knows a device of \"eal\": EAL's line above names it";
+	default:
+		return "see its lines above; without hugepages or root use \"--no-huge\", "
+		       "\"--no-shconf\"";
+	}
+}
+
 static int
 eal_start(const struct args *args, const struct conf *conf, struct eal_args *ea)
 {
@@ -267,9 +282,7 @@ eal_start(const struct args *args, const struct conf *conf, struct eal_args *ea)
 	taken = rte_eal_init(ea->argc, ea->argv);
 	if (taken < 0) {
 		log_error("EAL does not start: %s (%s)", rte_strerror(rte_errno),
-			rte_errno == EINVAL
-				? "the first of its lines above names the argument of \"eal\" that it does not take"
-				: "see its lines above; without hugepages or root use \"--no-huge\", \"--no-shconf\"");
+			eal_hint(rte_errno));
 		return -EIO;
 	}
 	/* What is no option, and no option's value, it puts behind the rest. */

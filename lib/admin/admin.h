@@ -366,6 +366,11 @@ const char *admin_walk_key(uint32_t one_bit);
 /** Take the QP from its worker. @return 0 or a refusal. */
 int admin_walk_detach(struct admin *adm, struct admin_qp *rec, struct refusal *r);
 
+/* admin_transition.c */
+/** QP-01..03, and the words that say which attribute it was. @return 0 or a refusal. */
+int admin_transition_check(
+	const struct admin_qp *rec, const struct admin_change *ch, struct refusal *r);
+
 /* admin_many.c */
 #define ADMIN_WINDOW 32 /* QPs on their way at a time */
 struct admin_walk {

@@ -183,8 +183,8 @@ admin_references(
 			return -ENOENT;
 	}
 	if (conf->worker >= adm->env->w.workers_n && (conf->given & CONF_QP_WORKER) != 0)
-		return refuse(r, EINVAL, "worker %u does not exist: there are %u", conf->worker,
-			adm->env->w.workers_n);
+		return refuse(r, EINVAL, "worker %u does not exist: the last one is %u",
+			conf->worker, adm->env->w.workers_n - 1);
 	rec->alt_port = (conf->given & CONF_QP_ALT_PORT) != 0
 				? env_port_named(adm->env, conf->alt_port)
 				: -1;

@@ -138,8 +138,8 @@ static int
 check(struct admin *adm, const struct admin_qp *rec, uint32_t to, struct refusal *r)
 {
 	if (to >= adm->env->w.workers_n)
-		return refuse(r, EINVAL, "worker %u does not exist: there are %u", to,
-			adm->env->w.workers_n);
+		return refuse(r, EINVAL, "worker %u does not exist: the last one is %u", to,
+			adm->env->w.workers_n - 1);
 	if (rec->pending)
 		return admin_refuse_pending(rec, r);
 	if (rec->shared->owner != NULL)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "ask.h"
@@ -71,20 +70,6 @@ admin_walk_key(uint32_t one_bit)
 	}
 }
 
-static const char *
-keys_of(uint32_t mask, char *buf, size_t room)
-{
-	size_t at = 0;
-
-	buf[0] = '\0';
-	for (uint32_t bit = 1; bit != 0 && at < room; bit <<= 1) {
-		if ((mask & bit) != 0)
-			at += (size_t)snprintf(buf + at, room - at, "%s%s", at > 0 ? ", " : "",
-				admin_walk_key(bit));
-	}
-	return buf;
-}
-
 void
 admin_walk_take(struct qp_attr *to, const struct conf_qp *from, uint32_t mask)
 {
@@ -116,96 +101,6 @@ admin_walk_take(struct qp_attr *to, const struct conf_qp *from, uint32_t mask)
 		to->qkey = from->qkey;
 	if ((mask & QP_ATTR_DEST_QPN) != 0)
 		to->dest_qp_num = from->dest_qp_num;
-}
-
-/* The shortest way: step[to] is the state before it. @return is there one? */
-static bool
-find_way(enum qp_type type, enum qp_state from, enum qp_state to, uint8_t step[QPS_MAX])
-{
-	uint8_t queue[QPS_MAX] = { (uint8_t)from };
-	bool seen[QPS_MAX] = { false };
-	uint32_t required, optional, n = 1;
-
-	seen[from] = true;
-	for (uint32_t i = 0; i < n && !seen[to]; i++) {
-		for (uint32_t s = 0; s < QPS_MAX; s++) {
-			if (seen[s] ||
-				!qp_transition_attrs(type, queue[i], s, &required, &optional))
-				continue;
-			seen[s] = true;
-			step[s] = queue[i];
-			queue[n++] = (uint8_t)s;
-		}
-	}
-	return seen[to];
-}
-
-/* Where it may go instead, and the way to where it was to go. */
-static int
-refuse_transition(
-	const struct admin_qp *rec, enum qp_state from, enum qp_state to, struct refusal *r)
-{
-	const enum qp_type type = admin_qp_type(rec);
-	uint32_t required, optional, last = 0;
-	uint8_t step[QPS_MAX], way[QPS_MAX];
-	char next[64] = "", steps[64] = "";
-	size_t at = 0, n = 0;
-
-	for (uint32_t s = 0; s < QPS_MAX; s++)
-		if (qp_transition_attrs(type, from, s, &required, &optional))
-			last = s;
-	for (uint32_t s = 0; s < QPS_MAX && at < sizeof(next); s++)
-		if (qp_transition_attrs(type, from, s, &required, &optional))
-			at += (size_t)snprintf(next + at, sizeof(next) - at, "%s%s",
-				at == 0     ? ""
-				: s == last ? " or "
-					    : ", ",
-				verbs_qp_state_name(s));
-	if (find_way(type, from, to, step)) {
-		for (uint8_t s = (uint8_t)to; s != from; s = step[s])
-			way[n++] = s;
-		at = (size_t)snprintf(
-			steps, sizeof(steps), "; the way to %s is", verbs_qp_state_name(to));
-		while (n > 0 && at < sizeof(steps)) {
-			const char *name = verbs_qp_state_name(way[--n]);
-
-			at += (size_t)snprintf(
-				steps + at, sizeof(steps) - at, " %s%s", name, n > 0 ? "," : "");
-		}
-	}
-	return refuse(r, EINVAL,
-		"qp_state: QP %u cannot go from %s to %s; from %s it may go to %s%s", rec->qpn,
-		verbs_qp_state_name(from), verbs_qp_state_name(to), verbs_qp_state_name(from), next,
-		steps);
-}
-
-/* QP-01..03, and the words that say which attribute it was. */
-static int
-check_transition(const struct admin_qp *rec, const struct admin_change *ch, struct refusal *r)
-{
-	const enum qp_state from = ch->from, to = ch->to;
-	const enum qp_type type = admin_qp_type(rec);
-	const uint32_t qpn = rec->qpn;
-	uint32_t mask = ch->mask, required, optional;
-	const char *why = "";
-	char keys[200];
-
-	if (!qp_transition_attrs(type, from, to, &required, &optional))
-		return refuse_transition(rec, from, to, r);
-	required &= ~(uint32_t)QP_ATTR_STATE;
-	mask &= ~(uint32_t)QP_ATTR_STATE;
-	if ((required & ~mask) != 0)
-		return refuse(r, EINVAL, "QP %u from %s to %s needs %s", qpn,
-			verbs_qp_state_name(from), verbs_qp_state_name(to),
-			keys_of(required & ~mask, keys, sizeof(keys)));
-	if ((mask & ~(required | optional)) != 0)
-		return refuse(r, EINVAL, "QP %u from %s to %s does not take %s", qpn,
-			verbs_qp_state_name(from), verbs_qp_state_name(to),
-			keys_of(mask & ~(required | optional), keys, sizeof(keys)));
-	if (qp_transition_check(type, from, to, mask | QP_ATTR_STATE, &why) != 0)
-		return refuse(r, EINVAL, "QP %u from %s to %s: %s", qpn, verbs_qp_state_name(from),
-			verbs_qp_state_name(to), why);
-	return 0;
 }
 
 void
@@ -430,7 +325,7 @@ int
 admin_walk_plan(struct admin *adm, struct admin_qp *rec, const struct conf_qp *conf,
 	struct admin_change *ch, struct refusal *r)
 {
-	int rc = check_transition(rec, ch, r);
+	int rc = admin_transition_check(rec, ch, r);
 
 	if (rc == 0)
 		rc = check_values(adm, rec, conf, ch->from, ch->mask, r);

@@ -170,8 +170,8 @@ of_workers(struct rpc_call *call, const struct p_stats *p)
 
 	if ((p->given & GIVEN_WORKER) != 0) {
 		if (p->worker >= ctx->env->w.workers_n)
-			return rpc_invalid(
-				call, "worker: there are %u workers", ctx->env->w.workers_n);
+			return rpc_invalid(call, "worker: %u does not exist: the last one is %u",
+				p->worker, ctx->env->w.workers_n - 1);
 		return rpc_result(call, worker_json(ctx, p->worker));
 	}
 	list = json_array();

@@ -15,6 +15,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import prometheus  # noqa: E402
 import tap  # noqa: E402
 from daemon import ROCELANE, WAIT_S, Case, run  # noqa: E402
+import jsonrpc  # noqa: E402
 
 NO_FLOCK = """
 import errno, os, seccomp, sys
@@ -161,6 +162,40 @@ class States(Case):
         self.assertNotIn("the way to", self.err)        # an RC QP never gets there
         self.stops(p)
 
+    def test_an_attribute_that_is_not_taken_says_where_it_is(self):
+        """QP-03: the transitions that take it, one or several; of many attributes the first."""
+        p = self.start(**self.pair())
+        for args, words in (
+                (("timeout", 10), "timeout; timeout is for RTR to RTS and SQD to SQD"),
+                (("sq_psn", 1, "timeout", 10), "timeout, sq_psn; timeout is for RTR to RTS"),
+                (("sq_psn", 1), "sq_psn; sq_psn is for RTR to RTS"),
+                (("pkey", 1), "pkey; pkey is for RESET to INIT, INIT to INIT, INIT to RTR and "
+                 "SQD to SQD"),
+                (("qkey", 1), "qkey")):
+            self.ctl("qp", "modify", 17, *args, code=1)
+            self.assertIn("QP 17 from RTS to RTS does not take " + words, self.err)
+        self.assertNotIn("is for", self.err)            # no RC QP takes a Q_Key
+        self.ctl("qp", "modify", 17, "qp_state", "SQD")
+        self.ctl("qp", "modify", 17, "timeout", 10)
+        self.ctl("qp", "modify", 17, "qp_state", "RTS")
+        self.assertEqual(10, self.json("qp", "show", 17)["timeout"])
+        self.stops(p)
+
+
+class Workers(Case):
+
+    def test_a_worker_that_is_none_says_which_is_the_last(self):
+        """Workers count from 0: "there is 1" had left open which one that is."""
+        p = self.start(**self.pair())
+        for args in (("qp", "modify", 17, "worker", 1),
+                     ("qp", "create", 40, "qp_type", "RC", "port", "pa", "pd", "pd0", "send_cq",
+                      "cq0", "recv_cq", "cq0", "worker", 1)):
+            self.ctl(*args, code=1)
+            self.assertIn("worker 1 does not exist: the last one is 0", self.err)
+        with self.assertRaisesRegex(jsonrpc.RpcError, "1 does not exist: the last one is 0"):
+            jsonrpc.call(self.socket, "stats", scope="worker", worker=1)
+        self.stops(p)
+
 
 class Devices(Case):
 
@@ -177,6 +212,20 @@ class Devices(Case):
         self.assertRegex(out, r"--vdev=net_pair0a: .*made by itself")
         self.assertNotIn("EAL:", out)
 
+    def test_a_device_that_no_driver_knows(self):
+        """EAL's line names it. Hugepages and root are another matter."""
+        code, out = run(ROCELANE, "--config", self.config(eal=["--vdev=net_nothing0"]))
+        self.assertEqual(1, code, out)
+        self.assertIn('no driver knows a device of "eal": EAL\'s line above names it', out)
+        self.assertNotIn("hugepages", out)
+
+    def test_a_pair_takes_each_mtu_without_a_warning(self):
+        """It moves frames as pointers, and its driver has no MTU to set."""
+        p = self.start(ports=[{"name": "p" + end, "device": "net_pair0" + end, "prefix": 24,
+                               "mac": "02:00:00:00:00:0" + n, "ipv4": "10.77.0." + n, "mtu": 4200}
+                              for end, n in (("a", "1"), ("b", "2"))])
+        self.stops(p)
+        self.assertNotIn("mtu of", self.said())
 
     def test_a_stray_word_among_eals_arguments(self):
         """An option whose dashes were forgotten had no effect, and nobody said so."""
