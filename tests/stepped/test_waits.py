@@ -58,7 +58,7 @@ class Waits(ReqCase):
     def test_timeout_too_short(self):
         """TMR-01, TMR-07: a queue takes longer than `timeout`, so answers come behind the timer.
 
-        What has ended stays told of with another `timeout`, which is not said to be too short.
+        What has ended stays told of with another `timeout`, which is too short only if more end.
         """
         self.req(recv=4, timeout=10, retry_cnt=7)
         self.assertNotIn("timeouts", self.rpc("qp_explain", qp_num=QPN))
