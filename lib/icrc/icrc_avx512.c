@@ -31,12 +31,6 @@ parts_of_frame(const struct icrc_frame *f)
 	return parts(f->frame + f->l3_off, f->ipv6, len);
 }
 
-static ALWAYS_INLINE void
-seal(const struct icrc_frame *f, uint32_t icrc)
-{
-	memcpy(f->frame + f->len - WIRE_ICRC_LEN, &icrc, sizeof(icrc));
-}
-
 TARGET_WIDE void
 icrc_seal_wide(const struct icrc_frame *f, uint32_t n)
 {

@@ -6,12 +6,15 @@
  *
  * Owner:   icrc_clmul.c, icrc_ymm.c and the wide files alone.
  * Memory:  constant tables.
- * Depends: base; SSE 4.1 and PCLMULQDQ.
+ * Depends: icrc.h; SSE 4.1 and PCLMULQDQ.
  */
 #include <immintrin.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "compiler.h"
+#include "icrc.h"
 
 #define TARGET_CLMUL __attribute__((target("pclmul,sse4.1")))
 #define TARGET_WIDE  __attribute__((target("avx512f,avx512bw,avx512vl,vpclmulqdq,pclmul,sse4.1")))
@@ -28,6 +31,19 @@ extern const uint8_t icrc_masks[2][3 * ICRC_MASK_LEN];
  * 16 + n on one that moves the others to its start; zeros come in.
  */
 extern const uint8_t icrc_shift_up[48];
+
+/** Where blocks are: in their packet, or so many bytes away, and they are copied to it. */
+struct blocks {
+	bool away;
+	ptrdiff_t shift;
+};
+
+/** Write the ICRC of a frame: x86 is little-endian, too. */
+static ALWAYS_INLINE void
+seal(const struct icrc_frame *f, uint32_t icrc)
+{
+	memcpy(f->frame + f->len - WIRE_ICRC_LEN, &icrc, sizeof(icrc));
+}
 
 /* Powers of x modulo 0x04C11DB7, bit-reflected: over 128 bits, then over 64, then Barrett's. */
 #define FOLD_128 _mm_set_epi64x(0x0ccaa009e, 0x1751997d0)

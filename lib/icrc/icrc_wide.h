@@ -53,12 +53,6 @@ load(const uint8_t *p)
 	return _mm512_loadu_si512((const void *)p);
 }
 
-/** Where blocks are: in their packet, or so many bytes away, and they are copied to it. */
-struct blocks {
-	bool away;
-	ptrdiff_t shift;
-};
-
 /** The block of a packet at p. */
 TARGET_WIDE static ALWAYS_INLINE __m512i
 block_at(const uint8_t *p, const struct blocks from)

@@ -86,7 +86,7 @@ cut(struct cut *c, bool ipv6, uint32_t all)
 {
 	c->first = (all - 1) % BLOCK + 1;
 	c->behind = (all - 1) / BLOCK;
-	c->mask = icrc_masks[ipv6] + 64 - BLOCK + c->first;
+	c->mask = icrc_masks[ipv6] + ICRC_MASK_LEN - BLOCK + c->first;
 	/* No RoCE packet has such a length: a part of the dummy would be in the second block. */
 	return c->first >= DUMMY;
 }
@@ -109,12 +109,6 @@ masked(const uint8_t *p, const struct cut *c, uint32_t i)
 {
 	return _mm256_or_si256(load(p), load(c->mask + i * BLOCK));
 }
-
-/** Where blocks are: in their packet, or so many bytes away, and they are copied to it. */
-struct blocks {
-	bool away;
-	ptrdiff_t shift;
-};
 
 TARGET_YMM static ALWAYS_INLINE __m256i
 block_at(const uint8_t *p, const struct blocks from)
@@ -266,12 +260,6 @@ icrc_verify_ymm(const struct wire_pkt *p, uint32_t n)
 	if (i < n)
 		bad |= wrong_of(sum_of_pkt(&p[i]), SUM_RIGHT) << i;
 	return bad;
-}
-
-static ALWAYS_INLINE void
-seal(const struct icrc_frame *f, uint32_t icrc)
-{
-	memcpy(f->frame + f->len - WIRE_ICRC_LEN, &icrc, sizeof(icrc));
 }
 
 static ALWAYS_INLINE bool
