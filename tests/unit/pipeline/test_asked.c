@@ -261,6 +261,20 @@ REQ_10_both_ways_agree(void **state UNUSED)
 	assert_true(reads > SESSIONS * 8 && done > reads);
 }
 
+/** A bed whose QP is traced, and so takes the full path, or not. */
+static struct bed *
+begin(struct session *one, void **state, bool traced)
+{
+	struct qp *qp;
+
+	assert_int_equal(bed_setup(state), 0);
+	one->b = *state;
+	qp = one->b->qp;
+	qp->flags |= traced ? QPF_TRACE : 0;
+	ring_attach(&one->sq, qp->sq.ring.sh, qp->sq.ring.mask + 1, qp->sq.ring.stride, false);
+	return one->b;
+}
+
 /* REQ-CLS-B-05: the key of a READ's place has to allow writing, a WRITE's source has not. */
 static void
 REQ_CLS_B_05_place_of_a_read(void **state UNUSED)
@@ -272,12 +286,8 @@ REQ_CLS_B_05_place_of_a_read(void **state UNUSED)
 		struct session one = { .o = &o };
 		struct mbox_msg m = { .type = MBOX_QP_POSTED };
 
-		assert_int_equal(bed_setup(&s), 0);
-		one.b = b = s;
+		b = begin(&one, &s, traced != 0);
 		b->mr->access = ACCESS_REMOTE_READ;
-		b->qp->flags |= traced ? QPF_TRACE : 0;
-		ring_attach(&one.sq, b->qp->sq.ring.sh, b->qp->sq.ring.mask + 1,
-			b->qp->sq.ring.stride, false);
 		post(&one, WR_RDMA_READ, 64, RQ_KEY, SEND_SIGNALED);
 		post(&one, WR_RDMA_WRITE, 64, MR_KEY, SEND_SIGNALED);
 		post(&one, WR_RDMA_READ, 64, MR_KEY, SEND_SIGNALED);
@@ -311,11 +321,7 @@ REQ_CLS_B_01_bad_key_in_a_list(void **state UNUSED)
 		struct mbox_msg m = { .type = MBOX_QP_POSTED };
 		struct wire_fields ack = send_only(S + 2, 0);
 
-		assert_int_equal(bed_setup(&s), 0);
-		one.b = b = s;
-		b->qp->flags |= traced ? QPF_TRACE : 0;
-		ring_attach(&one.sq, b->qp->sq.ring.sh, b->qp->sq.ring.mask + 1,
-			b->qp->sq.ring.stride, false);
+		b = begin(&one, &s, traced != 0);
 		for (uint32_t i = 0; i < 5; i++) {
 			struct ring_send_wqe *wqe = post(&one, WR_SEND, 96, MR_KEY, SEND_SIGNALED);
 
