@@ -2,6 +2,35 @@
 /* How far a PSN acknowledges, and what follows when the oldest unacknowledged PSN moves. */
 #include "requester_priv.h"
 
+/**
+ * What losses of late have left: the window, the probe, the resend under way.
+ * @param patches constant; false: nothing is kept, patched or doubted.
+ */
+static ALWAYS_INLINE void
+moved_lossy(struct requester *r, psn_t from, bool patches)
+{
+	const uint32_t psns = psn_distance(r->una, from);
+
+	if (!patches) {
+		ASSERT(!(r->holes | r->patching | r->patched | r->doubting));
+		r->alone = 0; /* as req_patch_brought() */
+	} else if (!r->holes) { /* req.gap=patch */
+		req_patch_brought(r, psns);
+		r->patching = false;
+		r->patched = false;
+	}
+	if (patches)
+		r->doubting = false;
+	r->probing = 0;
+	r->probes = 0;
+	if ((r->recovering | r->anew) && psns >= psn_distance(r->recover, from)) {
+		r->recovering = false;
+		r->anew = false;
+	}
+	if (!requester_is_free(r))
+		req_pace_progress(r, psns);
+}
+
 /** `cur` was overtaken, an RNR wait is over before its time, a resend or SQD is under way. */
 static __attribute__((noinline)) void
 moved_rarely(struct requester *r, psn_t from, bool overtaken, struct requester_verdict *v)
@@ -13,25 +42,11 @@ moved_rarely(struct requester *r, psn_t from, bool overtaken, struct requester_v
 		r->reply_psns = 0;
 		r->since_ackreq = 0;
 	}
-	r->doubting = false;
-	r->probing = 0;
-	r->probes = 0;
-	if (!r->holes) { /* req.gap=patch */
-		req_patch_brought(r, psn_distance(r->una, from));
-		r->patching = false;
-		r->patched = false;
-	}
+	moved_lossy(r, from, true);
 	if (r->waiting_rnr) {
 		r->waiting_rnr = false;
 		v->act |= REQACT_RESEND;
 	}
-	if ((r->recovering || r->anew) &&
-		psn_distance(r->una, from) >= psn_distance(r->recover, from)) {
-		r->recovering = false;
-		r->anew = false;
-	}
-	if (!requester_is_free(r))
-		req_pace_progress(r, psn_distance(r->una, from));
 	if (r->draining && r->head == r->fresh) /* QP-09: comes once, for then nothing moves */
 		v->act |= REQACT_DRAINED;
 }
@@ -43,8 +58,13 @@ moved(struct requester *r, psn_t from, ns_t now, struct requester_verdict *v)
 	bool overtaken = psn_distance(r->cur, from) < psn_distance(r->una, from);
 
 	if (UNLIKELY(overtaken | r->waiting_rnr | r->draining | r->recovering | r->doubting |
-		     req_is_lossy(r)))
-		moved_rarely(r, from, overtaken, v);
+		     req_is_lossy(r))) {
+		if (overtaken | r->waiting_rnr | r->draining | r->doubting | r->holes |
+			r->patching | r->patched)
+			moved_rarely(r, from, overtaken, v);
+		else
+			moved_lossy(r, from, false);
+	}
 	if (requester_round_is_over(r))
 		req_pace_round(r, now, v);
 	requester_timer_restart(r, now);

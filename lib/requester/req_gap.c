@@ -255,22 +255,6 @@ req_peer_keeps(const struct requester *r)
 }
 
 void
-req_patch_brought(struct requester *r, uint32_t psns)
-{
-	const bool more = psns > 1;
-
-	ASSERT(r->alone <= r->keeps + 1u);
-	if (!r->patched || more)
-		r->alone = 0;
-	else if (requester_outstanding(r)) /* else there was no more */
-		r->alone += r->alone <= r->keeps;
-	if (r->patched && more) {
-		r->keeps = 1;
-		r->in_vain = 0;
-	}
-}
-
-void
 req_not_patched(struct requester *r)
 {
 	if (req_was_in_vain(r)) {

@@ -204,11 +204,3 @@ req_pace_forget(struct requester *r)
 	r->knee = 0;
 	r->got = r->falls = r->hard = r->eased = 0;
 }
-
-void
-req_pace_progress(struct requester *r, uint32_t psns)
-{
-	r->got = psns < (uint32_t)(UINT8_MAX - r->got) ? (uint8_t)(r->got + psns) : UINT8_MAX;
-	if (r->open < r->knee)
-		r->open = r->knee - r->open < psns ? r->knee : r->open + psns;
-}

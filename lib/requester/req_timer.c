@@ -202,38 +202,19 @@ req_overtaken(struct requester *r, ns_t now, struct requester_verdict *v)
 }
 
 /*
- * A probe. Behind a lost packet a peer is silent once it has sent its NAK, and it says nothing at
- * all if the lost one was the last. So if the NAK is lost, the packet that answers it, or the end
- * of what was sent, only the transport timer helps, which is many round trips. On a link that
- * loses packets, silence of some round trips therefore sends again what a timeout would: some of
- * the oldest packets, of which one wants a response. Whatever was lost, that response tells: the
- * oldest is the one packet that the peer takes in any case, new or again. It comes after two round
- * trips and some, or shortly before a short timer would end; not where the shortest round trip is
- * nearly as long as that, unless one too many costs no more than its own packet. One that a queue
- * has made long is no reason: then answers come all the time. It is no retry: the transport timer
- * begins anew with it, and after some probes without progress nothing but the timer
- * is left, nor after a timeout: who has vanished sees its retries and no more. Where nothing was
- * lost of late there are none, so that a quiet link does not pay.
+ * A probe, req_probe_arm(). Behind a lost packet a peer is silent once it has sent its NAK, and it
+ * says nothing at all if the lost one was the last. So if the NAK is lost, the packet that answers
+ * it, or the end of what was sent, only the transport timer helps, which is many round trips. On a
+ * link that loses packets, silence of some round trips therefore sends again what a timeout would:
+ * some of the oldest packets, of which one wants a response. Whatever was lost, that response
+ * tells: the oldest is the one packet that the peer takes in any case, new or again. It comes
+ * after two round trips and some, or shortly before a short timer would end; not where the
+ * shortest round trip is nearly as long as that, unless one too many costs no more than its own
+ * packet. One that a queue has made long is no reason: then answers come all the time. It is no
+ * retry: the transport timer begins anew with it, and after some probes without progress nothing
+ * but the timer is left, nor after a timeout: who has vanished sees its retries and no more. Where
+ * nothing was lost of late there are none, so that a quiet link does not pay.
  */
-#define PROBES_MOST 3
-#define PROBE_GRACE (20 * TIME_NS_PER_US) /* until a peer that is not idle answers */
-
-void
-req_probe_arm(struct requester *r, ns_t now)
-{
-	const ns_t round = r->rtt > r->rtt_min ? r->rtt : 2 * (ns_t)r->rtt_min;
-	const ns_t most = requester_wait_ns(r->timeout) / 4 * 3;
-	const ns_t wait = (2 * round + PROBE_GRACE) << r->probes;
-
-	if (!r->timing || r->rtt_min == 0 || r->probes == PROBES_MOST)
-		return;
-	/* One too many would send all of it again. */
-	if ((ns_t)r->rtt_min + r->rtt_min / 4 > most && !req_peer_keeps(r))
-		return;
-	r->probing = 1;
-	r->deadline = now + (wait < most ? wait : most);
-}
-
 static void
 probe(struct requester *r, struct requester_verdict *v)
 {
@@ -276,7 +257,7 @@ timer(struct requester *r, ns_t now, struct requester_verdict *v)
 		return;
 	}
 	if (requester_outstanding(r)) {
-		r->probes = PROBES_MOST;
+		r->probes = REQ_PROBES_MOST;
 		req_retry(r, QC_TIMEOUT, REQRULE_TIMEOUT, v);
 	} else {
 		v->act = REQACT_TIMER;

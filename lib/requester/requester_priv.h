@@ -288,7 +288,21 @@ req_was_in_vain(const struct requester *r)
 	return r->alone > r->keeps;
 }
 /** una has moved by so many: what does that say of a peer to which a request was sent alone? */
-void req_patch_brought(struct requester *r, uint32_t psns);
+static ALWAYS_INLINE void
+req_patch_brought(struct requester *r, uint32_t psns)
+{
+	const bool more = psns > 1;
+
+	ASSERT(r->alone <= r->keeps + 1u);
+	if (!r->patched || more)
+		r->alone = 0;
+	else if (requester_outstanding(r)) /* else there was no more */
+		r->alone += r->alone <= r->keeps;
+	if (UNLIKELY(r->patched) && more) {
+		r->keeps = 1;
+		r->in_vain = 0;
+	}
+}
 /** una has moved, `joined`: to the end of what was missing there. Is more missing behind it? */
 void req_hole_filled(struct requester *r, bool joined, ns_t now, struct requester_verdict *v);
 /** The packet at `cur` would ask for what was kept: not any more. @return did anything change? */
@@ -311,8 +325,27 @@ void req_retry(struct requester *r, enum requester_counter cause, enum requester
 void req_overtook(struct requester *r, struct requester_verdict *v);
 /** Go back to una. */
 void req_rewind(struct requester *r, struct requester_verdict *v);
-/** The timer runs: on a link that loses packets, let it end after some round trips of silence. */
-void req_probe_arm(struct requester *r, ns_t now);
+#define REQ_PROBES_MOST 3
+#define REQ_PROBE_GRACE (20 * TIME_NS_PER_US) /* until a peer that is not idle answers */
+/**
+ * The timer runs: on a link that loses packets, let it end after some round trips of silence. In
+ * place, for there each response does it.
+ */
+static ALWAYS_INLINE void
+req_probe_arm(struct requester *r, ns_t now)
+{
+	const ns_t round = r->rtt > r->rtt_min ? r->rtt : 2 * (ns_t)r->rtt_min;
+	const ns_t most = requester_wait_ns(r->timeout) / 4 * 3;
+	const ns_t wait = (2 * round + REQ_PROBE_GRACE) << r->probes;
+
+	if (!r->timing || r->rtt_min == 0 || r->probes == REQ_PROBES_MOST)
+		return;
+	/* One too many would send all of it again. */
+	if (UNLIKELY((ns_t)r->rtt_min + r->rtt_min / 4 > most) && !req_peer_keeps(r))
+		return;
+	r->probing = 1;
+	r->deadline = now + (wait < most ? wait : most);
+}
 enum beyond { BEYOND_ACK, BEYOND_NAK, BEYOND_DATA };
 /** A positive ACK, any other, or data at PSN `p` beyond the READ or ATOMIC response due at una. */
 void req_implied_nak(struct requester *r, psn_t p, enum beyond kind, enum requester_rule rule,
@@ -331,7 +364,13 @@ void req_pace_forget(struct requester *r);
 /** The response to `timed` is here: a round trip has ended. */
 void req_pace_round(struct requester *r, ns_t now, struct requester_verdict *v);
 /** `psns` more are acknowledged while `open` limits. */
-void req_pace_progress(struct requester *r, uint32_t psns);
+static ALWAYS_INLINE void
+req_pace_progress(struct requester *r, uint32_t psns)
+{
+	r->got = psns < (uint32_t)(UINT8_MAX - r->got) ? (uint8_t)(r->got + psns) : UINT8_MAX;
+	if (r->open < r->knee)
+		r->open = r->knee - r->open < psns ? r->knee : r->open + psns;
+}
 
 /* ---- req_fault.c */
 

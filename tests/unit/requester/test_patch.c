@@ -151,6 +151,29 @@ REQ_NAK_12_two_in_a_row(void **state)
 	expect_resend(s, QC_SEQ_NAK, "REQ-NAK-01");
 }
 
+/* REQ-NAK-12: two that brought no more, and between them what came through: not in a row. */
+static void
+REQ_NAK_12_two_apart(void **state)
+{
+	struct bed bed, *s = &bed;
+
+	(void)state;
+	sent(s, 12);
+	ack(s, S + 1, NSEQ);
+	expect_alone(s, 1);
+	ack(s, S + 3, NSEQ); /* it had S+2 */
+	expect_alone(s, 3);
+	ack(s, S + 3, ACK); /* and not S+4 */
+	for (uint32_t at = 4; at < 10; at += 3) {
+		ack(s, S + at, NSEQ);
+		expect_resend(s, QC_SEQ_NAK, "REQ-NAK-11");
+		expect_alone(s, at);
+		ack(s, S + at, ACK);
+		ack(s, S + at + 1, ACK);
+		ack(s, S + at + 2, ACK);
+	}
+}
+
 /** The packet at `at` is lost, and the peer keeps nothing: is it sent alone at first? */
 static void
 loses(struct bed *s, uint32_t at, bool tried)
@@ -439,7 +462,8 @@ REQ_RETRY_02_counted(void **state)
 }
 
 RUN(T(REQ_NAK_11_one_alone), T(REQ_NAK_11_inside_a_message), T(REQ_NAK_11_gap_after_gap),
-	T(REQ_NAK_12_peer_keeps_nothing), T(REQ_NAK_12_two_in_a_row), T(REQ_NAK_12_tried_rarely),
+	T(REQ_NAK_12_peer_keeps_nothing), T(REQ_NAK_12_two_in_a_row), T(REQ_NAK_12_two_apart),
+	T(REQ_NAK_12_tried_rarely),
 	T(REQ_NAK_12_rarely_after_timeouts), T(REQ_NAK_12_nothing_else), T(REQ_NAK_01_goes_back),
 	T(REQ_NAK_11_reads_behind), T(REQ_17_late_not_lost), T(TMR_07_probes_and_timeout),
 	T(TMR_07_probe_in_vain), T(TMR_07_probe_within_a_round_trip), T(REQ_RNR_03_goes_back),
