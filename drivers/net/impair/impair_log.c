@@ -45,12 +45,20 @@ impair_log_destroy(struct impair_log *log)
 	free(log);
 }
 
+/** PSNs in a row have buckets in a row: the CPU fetches the next one by itself. */
+static uint32_t
+bucket_of(const struct impair_pkt *p)
+{
+	const uint64_t flow = (uint64_t)p->qpn << 8 | p->opcode;
+
+	return (uint32_t)((flow * UINT64_C(0x9e3779b97f4a7c15) >> 32) + p->psn) % BUCKETS;
+}
+
 uint32_t
 impair_log_seen(struct impair_log *log, const struct impair_pkt *p)
 {
 	uint64_t key = BIT64(63) | (uint64_t)p->opcode << 48 | (uint64_t)p->qpn << 24 | p->psn;
-	uint64_t hash = key * UINT64_C(0x9e3779b97f4a7c15);
-	struct seen *b = log->seen[(hash >> 32) % BUCKETS];
+	struct seen *b = log->seen[bucket_of(p)];
 	struct seen *oldest = b;
 
 	log->packets++;
