@@ -74,6 +74,20 @@ lend(struct worker *w, const struct qp *qp, const struct requester_packet *p, st
 	return true;
 }
 
+/**
+ * A long payload in one piece, and the frame's ICRC, in one pass.
+ * @return false: neither, and of the payload's place nothing is said.
+ */
+static __attribute__((noinline)) bool
+copy_seal(const struct worker *w, const struct wire_template *t, const struct requester_packet *p,
+	uint8_t *frame, uint32_t at, uint32_t total)
+{
+	const struct icrc_frame f = { frame, total, t->l3_off, t->ipv6 != 0 };
+	const uint8_t *from = fetched(w, p);
+
+	return from != NULL && icrc_copy_seal(&f, at, from, p->len);
+}
+
 /** Payload, or for a READ or ATOMIC: is there a place for what comes back? */
 static inline int
 gather(const struct worker *w, const struct qp *qp, const struct requester_packet *p,
@@ -180,7 +194,7 @@ pipeline_request_send(struct worker *w, struct qp *qp, uint8_t port, struct rte_
 	const struct wire_template *t = &qp->tmpl;
 	uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *), *payload;
 	struct qp_ah_dest to;
-	uint32_t total;
+	uint32_t total, at;
 
 	if (UNLIKELY(datagram)) {
 		const int rc = find_dest(w, qp, &port, p, &to);
@@ -200,12 +214,20 @@ pipeline_request_send(struct worker *w, struct qp *qp, uint8_t port, struct rte_
 	if (UNLIKELY(datagram))
 		request_address(qp, wr, &to, frame + t->bth_off);
 	put_headers(frame + t->len, qp, p, wr);
-	if ((LIKELY(port < w->wires_n) || !lend(w, qp, p, m, frame, (uint32_t)(payload - frame))) &&
-		UNLIKELY(gather(w, qp, p, wr, payload) != 0))
-		return -EFAULT;
-	memset(payload + p->len, 0, p->pad);
-	if (LIKELY(port < w->wires_n)) /* else local.h */
-		request_unsealed(w, frame, t->l3_off, t->ipv6 != 0, total);
+	at = (uint32_t)(payload - frame);
+	if (LIKELY(port < w->wires_n)) {
+		if (p->len < COPY_SEAL_MIN || !copy_seal(w, t, p, frame, at, total)) {
+			if (UNLIKELY(gather(w, qp, p, wr, payload) != 0))
+				return -EFAULT;
+			memset(payload + p->len, 0, p->pad);
+			request_unsealed(w, frame, t->l3_off, t->ipv6 != 0, total);
+		}
+	} else { /* local.h */
+		if (!lend(w, qp, p, m, frame, at) &&
+			UNLIKELY(gather(w, qp, p, wr, payload) != 0))
+			return -EFAULT;
+		memset(payload + p->len, 0, p->pad);
+	}
 	m->data_len = (uint16_t)total;
 	m->pkt_len = total;
 	count(w, port, qp, STAT_sent_pkts);
