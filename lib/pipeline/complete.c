@@ -58,6 +58,7 @@ pipeline_cq_run_begin(const struct worker *w, struct cq_run *run, struct qp_cq *
 	run->cq = cq;
 	run->slots = ring_cq_at(&cq->ring, 0);
 	run->mask = cq->ring.mask;
+	run->bits = ring_turn_bits(&cq->ring);
 	run->end = run->at + room;
 	run->asks = false;
 	return true;

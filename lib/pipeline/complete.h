@@ -102,6 +102,7 @@ struct cq_run {
 	struct qp_cq *cq; /* NULL: none yet */
 	struct ring_cqe *slots;
 	uint32_t mask;
+	uint32_t bits;  /* ring_turn_bits() */
 	uint32_t from;  /* index of the first */
 	uint32_t at;    /* of the next */
 	uint32_t end;   /* one behind the last that there is room for */
@@ -132,22 +133,29 @@ cq_run_has(const struct worker *w, struct cq_run *run, struct qp_cq *cq)
 	       pipeline_cq_run_begin(w, run, cq);
 }
 
-/** Write the next one, for which there is a place, and publish it. */
+/** Write the next one, of this QP number, for which there is a place, and publish it. */
 static ALWAYS_INLINE void
-cq_run_put(const struct worker *w, struct cq_run *run, const struct qp *qp,
-	const struct ring_completion *c)
+cq_run_write(struct cq_run *run, uint32_t qpn, ns_t now, const struct ring_completion *c)
 {
 	struct ring_cqe *slot = &run->slots[run->at & run->mask];
 
 	ASSERT(run->at != run->end && slot == ring_cq_at(&run->cq->ring, run->at));
 	/* The host has read those ahead: they are in its cache. */
 	__builtin_prefetch(&run->slots[(run->at + AHEAD) & run->mask], 1);
-	ring_cqe_write(slot, qp->qpn, w->now, c);
-	ring_cq_publish(&run->cq->ring, slot, run->at++);
+	ring_cqe_write(slot, qpn, now, c);
+	ring_cqe_publish(slot, ring_seq_of(run->at++, run->bits));
 	if (UNLIKELY(c->solicited)) {
 		run->asks = true;
 		run->asked = run->at;
 	}
+}
+
+/** The same of this QP, now. */
+static ALWAYS_INLINE void
+cq_run_put(const struct worker *w, struct cq_run *run, const struct qp *qp,
+	const struct ring_completion *c)
+{
+	cq_run_write(run, qp->qpn, w->now, c);
 }
 
 /**

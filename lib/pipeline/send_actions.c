@@ -64,7 +64,7 @@ int
 pipeline_sends_complete(struct worker *w, struct qp *qp, uint32_t first, uint32_t n)
 {
 	struct succeeded all = { 0 };
-	const int rc = sends_complete(w, qp, first, n, NULL, &all);
+	const int rc = sends_complete(w, qp, first, n, NULL, false, &all);
 
 	succeeded_count(w, &all);
 	return rc;

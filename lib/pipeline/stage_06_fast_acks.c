@@ -18,6 +18,18 @@ struct acks {
 	uint32_t bytes; /* of their frames */
 };
 
+/** Is it an ACKNOWLEDGE, and not marked by a switch? */
+static ALWAYS_INLINE bool
+is_unmarked_ack(const struct wire_pkt *p)
+{
+	uint16_t kind;
+
+	memcpy(&kind, &p->opcode, sizeof(kind)); /* and the flags */
+	return (kind & (PKT_CE << 8 | UINT8_MAX)) == OP_RC_ACKNOWLEDGE;
+}
+_Static_assert(offsetof(struct wire_pkt, flags) == offsetof(struct wire_pkt, opcode) + 1,
+	"the order of that word");
+
 /** Find ACKs of one QP in a row, with rising PSNs. @return false: the first is none. */
 static ALWAYS_INLINE bool
 acks_find(const struct burst *b, uint32_t i, uint32_t end, struct acks *out)
@@ -30,7 +42,7 @@ acks_find(const struct burst *b, uint32_t i, uint32_t end, struct acks *out)
 		const struct wire_pkt *p = &b->pkt[at];
 		uint32_t ahead;
 
-		if (p->opcode != OP_RC_ACKNOWLEDGE || UNLIKELY((p->flags & PKT_CE) != 0))
+		if (!is_unmarked_ack(p))
 			break;
 		ahead = requester_ack_ahead(&qp->req, p);
 		if (UNLIKELY(ahead >= limit) || UNLIKELY(at != i && ahead <= newest))
@@ -78,7 +90,7 @@ static ALWAYS_INLINE void
 completed(struct worker *w, struct qp *qp, uint32_t first, uint32_t n, const struct wire_pkt *p,
 	struct ack_run *run)
 {
-	if (UNLIKELY(sends_complete(w, qp, first, n, &run->cq, &run->all) != 0)) {
+	if (UNLIKELY(sends_complete(w, qp, first, n, &run->cq, true, &run->all) != 0)) {
 		overflow(w, qp, p, run);
 		return;
 	}

@@ -92,6 +92,13 @@ requester_reach(const struct requester *r, bool data_only, uint32_t *psns, uint3
 	uint32_t left = *psns, n = 0;
 	enum requester_reach reach = REACH_ALL;
 
+	/* Each that was sent has a PSN at least. As many as there are PSNs have one each. */
+	if (data_only && LIKELY(left <= r->fresh - r->head) &&
+		LIKELY(psn_eq(
+			requester_slot(r, r->head + left - 1)->last, psn_add(r->una, left - 1)))) {
+		*wrs = left;
+		return REACH_ALL;
+	}
 	for (psn_t at = r->una; left != 0; n++) {
 		const struct requester_wr *w = requester_slot(r, r->head + n);
 		uint32_t due;

@@ -338,19 +338,39 @@ ring_cq_taken_alone(struct ring_cq *q, uint32_t index, uint32_t n)
 	atomic_store_explicit(&q->tail, index + n, memory_order_relaxed);
 }
 
+/** Bits of an index that say where an entry is; the others count turns. */
+static inline uint32_t
+ring_turn_bits(const struct ring_cq *q)
+{
+	return (uint32_t)__builtin_popcount(q->mask);
+}
+
+/** @param bits ring_turn_bits(). */
+static inline uint32_t
+ring_seq_of(uint32_t index, uint32_t bits)
+{
+	return (index >> bits) + 1;
+}
+
 /** The value of `seq` once the entry with this index is there. The turn before left another. */
 static inline uint32_t
 ring_cq_seq(const struct ring_cq *q, uint32_t index)
 {
-	return (index >> __builtin_popcount(q->mask)) + 1;
+	return ring_seq_of(index, ring_turn_bits(q));
 }
 
-/** Publish a completion that is complete: the consumer may take it. */
+/** Publish a completion that is complete, with its `seq`: the consumer may take it. */
+static inline void
+ring_cqe_publish(struct ring_cqe *slot, uint32_t seq)
+{
+	atomic_store_explicit(&slot->seq, seq, memory_order_release);
+}
+/** The same of the entry with this index. */
 static inline void
 ring_cq_publish(const struct ring_cq *q, struct ring_cqe *slot, uint32_t index)
 {
 	ASSERT(slot == ring_cq_at(q, index));
-	atomic_store_explicit(&slot->seq, ring_cq_seq(q, index), memory_order_release);
+	ring_cqe_publish(slot, ring_cq_seq(q, index));
 }
 /**
  * Consumer: completions of this QP, which adds no more, are as if they had never been; others keep
