@@ -297,6 +297,8 @@ pipeline_fast_begin(const struct worker *w, const struct burst *b, struct fast *
 	for (; p != end; p++, at++, qps++, plain >>= 1) {
 		const bool is_plain = (plain & 1) != 0;
 
+		if (p->opcode == OP_RC_ACKNOWLEDGE) /* goes nowhere */
+			continue;
 		at->host = NULL;
 		if (LIKELY(is_plain) && LIKELY(writes))
 			place_write(w, w->mem, *qps, p, wire_ext(p), at);
