@@ -4,6 +4,7 @@
 #include "drops.h"
 #include "failure.h"
 #include "local.h"
+#include "reply.h"
 #include "spare.h"
 
 /** The memory that the packet which killed the QP asked for. @return false: it was not that. */
@@ -179,11 +180,11 @@ pipeline_refusal_record(struct worker *w, struct burst *b, uint32_t i, struct ch
 static bool
 are_raw(struct rte_mbuf *const *m, uint32_t n)
 {
-	uint32_t special = 0;
+	const uint64_t pool = (uintptr_t)m[0]->pool;
+	uint64_t special = 0;
 
 	for (uint32_t i = 0; i < n; i++)
-		special |= (m[i]->pool != m[0]->pool) | (rte_mbuf_refcnt_read(m[i]) != 1) |
-			   (m[i]->nb_segs != 1) | !RTE_MBUF_DIRECT(m[i]);
+		special |= (pool ^ (uintptr_t)m[i]->pool) | mbuf_special(m[i]);
 	return special == 0;
 }
 

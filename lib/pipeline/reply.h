@@ -21,15 +21,22 @@ _Static_assert(
 		offsetof(struct rte_mbuf, port) == offsetof(struct rte_mbuf, data_off) + 6,
 	"the order of that word");
 
-/** May the frame's buffer be written, and does a small reply fit? One segment, ours alone. */
-static ALWAYS_INLINE bool
-is_reusable(const struct rte_mbuf *m)
+/** 0: one segment, ours alone, with a buffer of its own. */
+static ALWAYS_INLINE uint64_t
+mbuf_special(const struct rte_mbuf *m)
 {
 	uint64_t word;
 
 	memcpy(&word, &m->data_off, sizeof(word));
-	return ((word ^ MBUF_ALONE) & MBUF_ALONE_MASK) == 0 && RTE_MBUF_DIRECT(m) &&
-	       m->buf_len >= RTE_PKTMBUF_HEADROOM + REPLY_ROOM;
+	return ((word ^ MBUF_ALONE) & MBUF_ALONE_MASK) |
+	       (m->ol_flags & (RTE_MBUF_F_INDIRECT | RTE_MBUF_F_EXTERNAL));
+}
+
+/** May the frame's buffer be written, and does a small reply fit? */
+static ALWAYS_INLINE bool
+is_reusable(const struct rte_mbuf *m)
+{
+	return mbuf_special(m) == 0 && m->buf_len >= RTE_PKTMBUF_HEADROOM + REPLY_ROOM;
 }
 
 /** Make one of those as good as new. Its second line holds what ol_flags says is not there. */
