@@ -56,10 +56,10 @@ departed(struct worker *w, const struct tx_start *s)
 
 	if (UNLIKELY(qp == NULL))
 		return;
-	if (LIKELY(s->what == TX_REQUESTS))
+	if (LIKELY(tx_start_what(s) == TX_REQUESTS))
 		requester_departed(&qp->req, s->made, now);
-	else if (s->what == TX_UNACKED)
-		pipeline_sends_left(w, qp, psn(s->psn));
+	else if (tx_start_what(s) == TX_UNACKED)
+		pipeline_sends_left(w, qp, psn(s->what >> TX_WHAT_BITS));
 	else if (qp->cnp_next == s->made + qp->cnp_interval_ns)
 		qp->cnp_next = now + qp->cnp_interval_ns;
 }
@@ -75,6 +75,7 @@ starts_settle(struct worker *w, struct tx_queue *q)
 		q->starts_head++;
 		departed(w, s);
 	}
+	q->starts_head = q->starts_tail = 0; /* in lines that are in the cache */
 }
 
 void
@@ -107,7 +108,7 @@ pipeline_tx_waits_since(const struct worker *w, const struct qp *qp)
 	for (uint32_t i = q->starts_head; i != q->starts_tail; i++) {
 		const struct tx_start *s = &q->starts[i % TX_STARTS];
 
-		if (s->qp == qp && s->what == TX_REQUESTS)
+		if (s->qp == qp && tx_start_what(s) == TX_REQUESTS)
 			return s->made;
 	}
 	return 0;

@@ -50,7 +50,7 @@ tx_departs(struct worker *w, uint8_t port, struct qp *qp, enum tx_what what)
 		!pipeline_tx_starts_room(w, q))
 		return; /* cannot be: see there */
 	s = &q->starts[q->starts_tail++ % TX_STARTS];
-	*s = (struct tx_start){ qp, w->now, upto, what, qp->req.cur.v };
+	*s = (struct tx_start){ qp, w->now, upto, what | qp->req.cur.v << TX_WHAT_BITS };
 }
 /** When the oldest request of the QP was made that still waits for its port. 0: none waits. */
 ns_t pipeline_tx_waits_since(const struct worker *w, const struct qp *qp);

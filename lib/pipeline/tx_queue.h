@@ -27,10 +27,18 @@ enum tx_what {
 struct tx_start {
 	struct qp *qp; /* NULL: not any more */
 	ns_t made;
-	uint32_t upto;     /* tx_queue.gone, when they have left */
-	uint32_t what : 8; /* enum tx_what */
-	uint32_t psn : 24; /* that follows the frames */
+	uint32_t upto; /* tx_queue.gone, when they have left */
+	uint32_t what; /* enum tx_what; above TX_WHAT_BITS the PSN that follows the frames */
 };
+
+#define TX_WHAT_BITS 8
+
+/** What begins. */
+static inline enum tx_what
+tx_start_what(const struct tx_start *s)
+{
+	return (enum tx_what)(s->what & ((1u << TX_WHAT_BITS) - 1));
+}
 
 /** Frames made for a port and not taken by it yet, in order: m[head] .. m[tail - 1]. */
 struct tx_queue {
@@ -39,7 +47,7 @@ struct tx_queue {
 	uint32_t tail;
 	uint32_t made;        /* replies since the last stage_tx(), to be counted as sent_pkts */
 	uint32_t gone;        /* frames that the port took, ever */
-	uint32_t starts_head; /* both run freely */
+	uint32_t starts_head; /* both run freely, and from 0 on as often as none is left */
 	uint32_t starts_tail;
 	struct tx_start *starts; /* TX_STARTS, in order */
 };
