@@ -82,12 +82,18 @@ _Static_assert(
 		offsetof(struct ring_send_wqe, num_sge) == SAME_BYTES,
 	"wr_id, remote_addr, compare_add, swap, rkey, imm");
 
-/** Flags that a host may give, or that the QP adds. */
+/** Flags that the QP adds. */
 static ALWAYS_INLINE uint32_t
-flags_of(const struct qp *qp, uint8_t flags)
+flags_added(const struct qp *qp)
 {
-	return (flags & (SEND_FENCE | SEND_SIGNALED | SEND_SOLICITED | SEND_INLINE)) |
-	       ((qp->flags & QPF_SIG_ALL) != 0 ? SEND_SIGNALED : 0);
+	return (qp->flags & QPF_SIG_ALL) != 0 ? SEND_SIGNALED : 0;
+}
+
+/** Flags that a host may give, and those. */
+static ALWAYS_INLINE uint32_t
+flags_of(uint32_t added, uint8_t flags)
+{
+	return (flags & (SEND_FENCE | SEND_SIGNALED | SEND_SOLICITED | SEND_INLINE)) | added;
 }
 
 /** Any entry: check_copy() says what is wrong with it. */
@@ -109,17 +115,18 @@ take_slow(struct qp *qp, const struct ring_send_wqe *wqe, uint32_t position)
 	wr->first = wr->last = psn(0);
 	wr->num_sge = 0;
 	be24_store(wr->xrc_srqn, RING_LOAD(uint32_t, &wqe->xrc_srqn));
-	what = c.opcode | flags_of(qp, c.flags) << 8;
+	what = c.opcode | flags_of(flags_added(qp), c.flags) << 8;
 	what |= (uint32_t)check_copy(qp, c, wqe->sge, qp_send_sges(qp, position), wr) << 16;
 	memcpy(&wr->opcode, &what, sizeof(what)); /* as requester_what() reads it */
 }
 
 /**
  * SENDs, WRITEs and READs of one SGE, neither inline nor too long, word by word. The result is that
- * of take_slow(). @return false: another kind, or longer; nothing was done.
+ * of take_slow(). @param added flags_added(). @return false: another kind, or longer; nothing was
+ * done.
  */
 static ALWAYS_INLINE bool
-take_fast(struct qp *qp, const struct ring_send_wqe *wqe, struct requester_wr *wr)
+take_fast(uint32_t added, const struct ring_send_wqe *wqe, struct requester_wr *wr)
 {
 	const uint32_t num_sge = RING_LOAD(uint32_t, &wqe->num_sge);
 	uint64_t addr, rest, zero = 0, sge_n = 1;
@@ -137,7 +144,7 @@ take_fast(struct qp *qp, const struct ring_send_wqe *wqe, struct requester_wr *w
 		UNLIKELY((kind & SEND_INLINE << 8) != 0) || UNLIKELY(num_sge != 1) ||
 		UNLIKELY((uint32_t)rest > VERBS_MESSAGE_MAX))
 		return false;
-	what = (kind & UINT8_MAX) | flags_of(qp, (uint8_t)(kind >> 8)) << 8;
+	what = (kind & UINT8_MAX) | flags_of(added, (uint8_t)(kind >> 8)) << 8;
 	memcpy(&wr->sge.addr, &addr, sizeof(addr));
 	memcpy(&wr->sge.length, &rest, sizeof(rest)); /* and the key */
 	wr->len = (uint32_t)rest;
@@ -172,13 +179,13 @@ access_of(uint32_t opcode)
 	return opcode == WR_RDMA_READ ? ACCESS_LOCAL_WRITE : 0;
 }
 
-/** The next source of those that are fetched. */
+/** Source number i of those that are fetched. @param in the region that they are in. */
 static ALWAYS_INLINE void
-add(struct request_sources *out, const uint8_t *host, const struct mem_region *region)
+add(struct request_sources *to, uint32_t i, const uint8_t *host, const struct mem_region *in)
 {
-	ASSERT(out->n < REQUEST_QP);
-	out->host[out->n] = host;
-	out->region[out->n++] = region;
+	ASSERT(i < REQUEST_QP);
+	to->host[i] = host;
+	to->region[i] = in;
 	__builtin_prefetch(host);
 }
 
@@ -186,69 +193,80 @@ add(struct request_sources *out, const uint8_t *host, const struct mem_region *r
 static const struct mem_region inline_bytes = { .valid = true };
 
 /**
- * The source of a request, or a READ's place, if it is in one piece and the key is good; else NULL:
- * mem_gather() or mem_check_sges() says.
+ * Source number i, of a request, or a READ's place, if it is in one piece and the key is good; else
+ * NULL: mem_gather() or mem_check_sges() says.
  */
 static ALWAYS_INLINE void
-add_source_of(struct request_sources *out, const struct mem_table *t, const struct qp *qp,
-	uint32_t position, const struct mem_region **last)
+add_source_of(struct request_sources *out, uint32_t i, const struct mem_table *t,
+	const struct qp *qp, uint32_t position, const struct mem_region **last)
 {
 	const struct requester_wr *wr = &qp->req.wr[position & qp->req.wr_mask];
 	const uint32_t what = requester_what(wr);
 	const uint8_t *host = NULL;
 
 	if (UNLIKELY((what & (UINT8_MAX << 16 | SEND_INLINE << 8)) == SEND_INLINE << 8)) {
-		add(out, pipeline_sendq_inline(qp, position), &inline_bytes);
+		add(out, i, pipeline_sendq_inline(qp, position), &inline_bytes);
 		return;
 	}
 	if (LIKELY(wr->num_sge == 1) && LIKELY((what & UINT8_MAX << 16) == 0))
 		host = find(
 			t, qp->pd, request_sges(qp, position), access_of(what & UINT8_MAX), last);
-	add(out, host, *last);
+	add(out, i, host, *last);
 }
 
 /** An entry that the poster's core has, and that is copied soon. */
 static ALWAYS_INLINE void
-entry_fetch(const struct qp *qp, uint32_t i)
+entry_fetch(const struct ring *ring, uint32_t i)
 {
-	const uint8_t *entry = ring_consume_peek(&qp->sq.ring, qp->sq.taken + i);
+	const uint8_t *entry = ring_consume_peek(ring, i);
 
 	__builtin_prefetch(entry);
 	__builtin_prefetch(entry + CACHE_LINE);
 }
 
-/** Copy what was posted into the requester's array, and fetch what has room in *out. */
+/**
+ * Copy what was posted into the requester's array, and fetch what has room in *out. What does not
+ * change meanwhile is read before: a copy is a store that could change anything.
+ */
 static ALWAYS_INLINE void
 take(const struct worker *w, struct qp *qp, struct request_sources *out,
 	const struct mem_region *last)
 {
 	struct requester *r = &qp->req;
-	const uint32_t used = r->tail - r->head, tail = r->tail;
-	uint32_t n, room = used <= r->wr_mask ? r->wr_mask + 1 - used : 0;
+	struct requester_wr *const wrs = r->wr;
+	const struct mem_table *mem = w->mem;
+	const uint32_t used = r->tail - r->head, tail = r->tail, mask = r->wr_mask;
+	const uint32_t taken = qp->sq.taken, added = flags_added(qp), pd = qp->pd;
+	const bool fast = qp->sq.takes_fast;
+	uint32_t n, room = used <= mask ? mask + 1 - used : 0, sources = out->n;
+	struct ring ring;
 
 	/* More than a turn sends: the QP looks again before it has sent all of them. */
 	n = RTE_MIN(RTE_MIN(sendq_waiting(&qp->sq), room), (uint32_t)TAKE_QP);
+	ring = qp->sq.ring;
 	for (uint32_t i = 1; i < n && i < TAKE_AHEAD; i++) /* the first one was fetched */
-		entry_fetch(qp, i);
+		entry_fetch(&ring, taken + i);
 	for (uint32_t i = 0; i < n; i++) {
-		const struct ring_send_wqe *wqe = ring_consume_peek(&qp->sq.ring, qp->sq.taken + i);
-		struct requester_wr *wr = &r->wr[(tail + i) & r->wr_mask];
-		const uint8_t *host;
+		const struct ring_send_wqe *wqe = ring_consume_peek(&ring, taken + i);
+		struct requester_wr *wr = &wrs[(tail + i) & mask];
 
 		if (i + TAKE_AHEAD < n)
-			entry_fetch(qp, i + TAKE_AHEAD);
-		if (LIKELY(qp->sq.takes_fast) && LIKELY(take_fast(qp, wqe, wr))) {
-			if (LIKELY(out->n < REQUEST_QP)) {
-				host = find(w->mem, qp->pd, &wr->sge, access_of(wr->opcode), &last);
-				add(out, host, last);
+			entry_fetch(&ring, taken + i + TAKE_AHEAD);
+		if (LIKELY(fast) && LIKELY(take_fast(added, wqe, wr))) {
+			if (LIKELY(sources < REQUEST_QP)) {
+				const uint8_t *host =
+					find(mem, pd, &wr->sge, access_of(wr->opcode), &last);
+
+				add(out, sources++, host, last);
 			}
 			continue;
 		}
 		take_slow(qp, wqe, tail + i);
-		if (LIKELY(out->n < REQUEST_QP))
-			add_source_of(out, w->mem, qp, tail + i, &last);
+		if (LIKELY(sources < REQUEST_QP))
+			add_source_of(out, sources++, mem, qp, tail + i, &last);
 	}
-	ASSERT(n == 0 || tail + n - r->head <= r->wr_mask + 1);
+	ASSERT(n == 0 || tail + n - r->head <= mask + 1);
+	out->n = sources;
 	qp->sq.taken += n;
 	requester_posted(r, tail + n);
 }
@@ -263,10 +281,10 @@ pipeline_requests_take(const struct worker *w, struct qp *qp, struct request_sou
 		pipeline_feed_take(qp, w->now);
 	out->qp = qp;
 	out->first = qp->req.sending;
-	out->n = 0;
 	n = RTE_MIN(qp->req.tail - qp->req.sending, (uint32_t)REQUEST_QP);
 	for (uint32_t i = 0; i < n; i++)
-		add_source_of(out, w->mem, qp, out->first + i, &last);
+		add_source_of(out, i, w->mem, qp, out->first + i, &last);
+	out->n = n;
 	/*
 	 * With more than a visit sends the QP comes again, and looks then. What was sent before
 	 * does not count: a response may say at any time that it need not be sent again, and
