@@ -38,12 +38,19 @@ is_fast_pool(struct rte_mempool *pool, uint32_t pmtu)
 	       rte_pktmbuf_data_room_size(pool) >= (uint32_t)FAST_ROOM + pmtu;
 }
 
-/** Make a buffer as good as new, with a frame of so many bytes. @return the frame. */
+/** Where a frame begins, bytes from its mbuf on: the same for all of a pool. */
+static ALWAYS_INLINE size_t
+frame_at(struct rte_mempool *pool)
+{
+	return sizeof(struct rte_mbuf) + rte_pktmbuf_priv_size(pool) + RTE_PKTMBUF_HEADROOM;
+}
+
+/** Make a buffer as good as new. @param at frame_at(). @return its frame. */
 static ALWAYS_INLINE uint8_t *
-frame_begin(struct rte_mempool *pool, struct rte_mbuf *m)
+frame_begin(struct rte_mbuf *m, size_t at)
 {
 	mbuf_renew(m);
-	return (uint8_t *)rte_mbuf_buf_addr(m, pool) + RTE_PKTMBUF_HEADROOM;
+	return (uint8_t *)m + at;
 }
 
 /** Behind the payload: its pad, and room for the ICRC, which is written later. @return the end. */

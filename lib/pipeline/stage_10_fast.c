@@ -108,6 +108,9 @@ requests_make(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf **m
 	const uint8_t service = plain ? 0 : wire_opcode_on(r->transport, 0);
 	const bool seals = plain || (qp->flags & QPF_LOCAL) == 0; /* else local.h */
 	uint32_t most = RTE_MIN(RTE_MIN(from->n, *n), TX_ROOM - q->tail), sent;
+	struct requester_wr *const wrs = r->wr;
+	const uint32_t mask = r->wr_mask;
+	const size_t begins = frame_at(pool);
 	struct requester_run run;
 	struct wire_head head;
 
@@ -118,7 +121,7 @@ requests_make(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf **m
 		run.acked = true;
 	wire_head_init(&head);
 	for (sent = 0; sent < most; sent++) {
-		struct requester_wr *wr = &r->wr[run.at & r->wr_mask];
+		struct requester_wr *wr = &wrs[run.at & mask];
 		struct rte_mbuf *one = *--in;
 		const bool pieces = sges && from->host[sent] == NULL && has_pieces(wr);
 		const struct requester_run before = run;
@@ -130,7 +133,7 @@ requests_make(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf **m
 			break;
 		if (UNLIKELY(!requester_run_next(&run, wr, imms, &s)))
 			break;
-		frame = frame_begin(pool, one);
+		frame = frame_begin(one, begins);
 		payload = headers_write(qp, service, imms, &head, wr, &s, frame);
 		out[sent] = one;
 		if (pieces) { /* behind the headers, which are written in words */
@@ -208,7 +211,7 @@ reads_make(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf **m, u
 			UNLIKELY(!mem_is_valid(from->region[sent])) ||
 			UNLIKELY(!requester_run_read(&run, wr, w->now, &s)))
 			break;
-		frame = frame_begin(pool, one);
+		frame = frame_begin(one, frame_at(pool));
 		wire_head_write(&head, &qp->tmpl, frame,
 			wire_head_what(OP_RC_READ_REQUEST, s.flags, 0, WIRE_RETH_LEN), s.ask,
 			s.psn);

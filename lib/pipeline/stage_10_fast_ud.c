@@ -63,6 +63,7 @@ pipeline_fast_datagrams(
 	const struct request_sources *from = w->source;
 	struct rte_mbuf **out = q->m + q->tail, **in = m + *n;
 	uint32_t most = RTE_MIN(RTE_MIN(from->n, *n), TX_ROOM - q->tail), sent;
+	const size_t begins = frame_at(pool);
 	struct requester_run run;
 	struct destination d;
 
@@ -83,7 +84,7 @@ pipeline_fast_datagrams(
 			UNLIKELY(!requester_run_next(&run, wr, false, &s)))
 			break;
 		in--;
-		frame = frame_begin(pool, one);
+		frame = frame_begin(one, begins);
 		payload = headers_write(qp, &d, wr, &s, frame);
 		payload = frame_end(one, frame, payload, from->host[sent], wr->len);
 		out[sent] = one;

@@ -5,6 +5,7 @@
  */
 #include "count.h"
 #include "failure.h"
+#include "fast_frame.h"
 #include "pace.h"
 #include "reply.h"
 #include "send_feed.h"
@@ -95,11 +96,14 @@ struct buffers {
 static inline void
 buffers_get(struct buffers *b, struct rte_mempool *pool, uint32_t n)
 {
+	size_t begins;
+
 	b->n = 0;
 	if (UNLIKELY(rte_mempool_get_bulk(pool, (void **)b->m, n) != 0))
 		return;
+	begins = frame_at(pool);
 	for (uint32_t i = 0; i < n; i++) {
-		uint8_t *frame = (uint8_t *)rte_mbuf_buf_addr(b->m[i], pool) + RTE_PKTMBUF_HEADROOM;
+		const uint8_t *frame = (const uint8_t *)b->m[i] + begins;
 
 		__builtin_prefetch(b->m[i], 1);
 		for (uint32_t at = 0; at < SMALL_FRAME; at += CACHE_LINE)
