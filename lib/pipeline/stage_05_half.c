@@ -5,6 +5,7 @@
 
 #if WIRE_WIDE
 #define LOOK_ALL    pipeline_look_half
+#define LOOK_ACKS   pipeline_look_acks_half
 #define LOOK_FIRST  pipeline_plain_n_half
 #define LOOK_PLAIN  look_plain_half
 #define LOOK_TARGET TARGET_WIRE_HALF

@@ -42,20 +42,20 @@ plain_half_from(const uint32_t *from, uint32_t part)
 	return _mm256_sub_epi8(plain_half_load(from), _mm256_set1_epi8((char)part));
 }
 
-/** @param owner steer_owner(). @param opcode one of plain_has(). */
+/** @param owner steer_owner(). @param opcode as of plain_kind_of(). */
 TARGET_WIRE_HALF static ALWAYS_INLINE struct plain_half
 plain_half_of(uint64_t owner, uint8_t opcode)
 {
-	const bool send = opcode == OP_RC_SEND_ONLY;
+	const enum plain_kind kind = plain_kind_of(opcode);
 
 	return (struct plain_half){
 		.from_low = plain_half_from(plain_from, PLAIN_LOW_PART),
 		.from_high = plain_half_from(plain_from + 8, PLAIN_HIGH_PART),
-		.want_low = _mm256_blend_epi32(plain_half_load(plain_want[send]),
+		.want_low = _mm256_blend_epi32(plain_half_load(plain_want[kind]),
 			_mm256_set1_epi32((int)(owner >> 32)), 1 << PLAIN_OWNER),
-		.want_high = plain_half_load(plain_want[send] + 8),
-		.count_low = plain_half_load(plain_count[send]),
-		.count_high = plain_half_load(plain_count[send] + 8),
+		.want_high = plain_half_load(plain_want[kind] + 8),
+		.count_low = plain_half_load(plain_count[kind]),
+		.count_high = plain_half_load(plain_count[kind] + 8),
 	};
 }
 

@@ -56,6 +56,8 @@ is_slow(const struct worker *w, const struct burst *b, uint32_t i)
  * 32-byte registers (wire_has_half()). @return a bit for each that needs a closer look.
  */
 uint32_t pipeline_look_half(const struct worker *w, struct burst *b);
+/** The same where the first one is an ACK. */
+uint32_t pipeline_look_acks_half(const struct worker *w, struct burst *b);
 /** How many of them from the first on are plain, likewise. */
 uint32_t pipeline_plain_n_half(const struct worker *w, const struct burst *b);
 

@@ -2,7 +2,7 @@
 #ifndef STAGE_05_PLAIN_H
 #define STAGE_05_PLAIN_H
 /**
- * @file stage_05_plain.h  A WRITE ONLY or SEND ONLY and its QP's first line, in one comparison.
+ * @file stage_05_plain.h  A WRITE ONLY, SEND ONLY or ACK and its QP's first line, compared at once.
  *
  * Owner:   stage_05_steer.c; the worker's lcore.
  * Memory:  none.
@@ -11,6 +11,7 @@
  * What is_fast() tests, and what stage 6 tests before it looks for the place of a payload: each
  * field of the packet goes to where the QP has what it is compared with. Fields of the packet alone
  * go to words whose value in the QP is not looked at. The state is no part of it: it is a range.
+ * Of an ACK it is only what is_fast() tests.
  */
 #include "responder_fast.h"
 #include "stage_05_faults.h"
@@ -44,6 +45,18 @@ _Static_assert(
 		offsetof(struct wire_pkt, flags) == 43 && WIRE_PKEY_FULL == 0x8000,
 	"the bytes that plain_wrong() moves");
 
+/** Rows of the tables. */
+enum plain_kind { PLAIN_WRITE, PLAIN_SEND, PLAIN_ACK, PLAIN_KINDS };
+
+/** @param opcode one of plain_has(), or OP_RC_ACKNOWLEDGE. */
+static ALWAYS_INLINE enum plain_kind
+plain_kind_of(uint8_t opcode)
+{
+	return opcode == OP_RC_WRITE_ONLY  ? PLAIN_WRITE
+	       : opcode == OP_RC_SEND_ONLY ? PLAIN_SEND
+					   : PLAIN_ACK;
+}
+
 /** Are there plain packets of this opcode? */
 static ALWAYS_INLINE bool
 plain_has(uint8_t opcode)
@@ -61,27 +74,35 @@ struct plain {
 /* clang-format off */
 #define PLAIN_FLAG_BITS                                                                 \
 	(QPF_IPV6 | QPF_VLAN | QPF_CHECK_SRC_MAC | QPF_REQUIRE_DF | QPF_MIGRATION |     \
-		QPF_RESOLVED | QPF_SERVICE | QPF_ANSWERING | QPF_UNHEARD)
+		QPF_RESOLVED | QPF_SERVICE)
+#define PLAIN_REQUEST_BITS (QPF_ANSWERING | QPF_UNHEARD)
 #define PLAIN_KNOB_BITS (RESP_KNOB_CREDITS | RESP_KNOB_RQ_LIMIT | RESP_KNOB_RESYNC)
 
-/** Words of `count` and `want`: of a WRITE ONLY, of a SEND ONLY. */
-static const uint32_t plain_count[2][16] CACHE_ALIGNED = {
-#define WORDS(flags, access)                                                            \
-	{ [PLAIN_QPN] = UINT32_MAX, [PLAIN_OWNER] = 0xffffff00,                         \
+/** Words of `count` and `want`. */
+static const uint32_t plain_count[PLAIN_KINDS][16] CACHE_ALIGNED = {
+#define STEER(flags)                                                                    \
+		[PLAIN_QPN] = UINT32_MAX, [PLAIN_OWNER] = 0xffffff00,                   \
 		[PLAIN_FLAGS] = PLAIN_FLAG_BITS | (flags),                              \
 		[PLAIN_ALONE] = 0x800000 | (PKT_IPV6 | PKT_VLAN | PKT_CE) << 8 | 0xff,  \
-		[PLAIN_PKEY] = 0xffff, [PLAIN_PEER] = UINT32_MAX,                       \
+		[PLAIN_PKEY] = 0xffff, [PLAIN_PEER] = UINT32_MAX
+#define WORDS(flags, access)                                                            \
+	{ STEER(PLAIN_REQUEST_BITS | (flags)),                                          \
 		[PLAIN_PSN] = PSN_MASK & ~(uint32_t)(PIPELINE_BURST - 1),               \
 		[PLAIN_LEN] = PLAIN_KNOB_BITS << 16 | 0xffff,                           \
 		[PLAIN_OPEN] = (uint32_t)(access) << 16 | 0xffff }
-	WORDS(0, ACCESS_REMOTE_WRITE), WORDS(QPF_SRQ | QPF_RECV_FEED, 0)
+	[PLAIN_WRITE] = WORDS(0, ACCESS_REMOTE_WRITE),
+	[PLAIN_SEND] = WORDS(QPF_SRQ | QPF_RECV_FEED, 0),
+	[PLAIN_ACK] = { STEER(0) },
 #undef WORDS
+#undef STEER
 };
-static const uint32_t plain_want[2][16] CACHE_ALIGNED = {
+static const uint32_t plain_want[PLAIN_KINDS][16] CACHE_ALIGNED = {
 #define WORDS(opcode, access)                                                           \
 	{ [PLAIN_FLAGS] = QPF_RESOLVED, [PLAIN_ALONE] = 0x800000 | (opcode),            \
 		[PLAIN_OPEN] = (uint32_t)(access) << 16 }
-	WORDS(OP_RC_WRITE_ONLY, ACCESS_REMOTE_WRITE), WORDS(OP_RC_SEND_ONLY, 0)
+	[PLAIN_WRITE] = WORDS(OP_RC_WRITE_ONLY, ACCESS_REMOTE_WRITE),
+	[PLAIN_SEND] = WORDS(OP_RC_SEND_ONLY, 0),
+	[PLAIN_ACK] = WORDS(OP_RC_ACKNOWLEDGE, 0),
 #undef WORDS
 };
 /** Bytes of the packet that go to a word, the lowest one last; 0: none. */
@@ -91,17 +112,17 @@ static const uint32_t plain_from[16] CACHE_ALIGNED = {
 };
 /* clang-format on */
 
-/** @param owner steer_owner(). @param opcode one of plain_has(). */
+/** @param owner steer_owner(). @param opcode as of plain_kind_of(). */
 TARGET_WIRE_WIDE static ALWAYS_INLINE struct plain
 plain_of(uint64_t owner, uint8_t opcode)
 {
-	const bool send = opcode == OP_RC_SEND_ONLY;
+	const enum plain_kind kind = plain_kind_of(opcode);
 
 	return (struct plain){
 		.from = _mm512_load_si512(plain_from),
 		.want = _mm512_mask_set1_epi32(
-			_mm512_load_si512(plain_want[send]), 1 << PLAIN_OWNER, (int)(owner >> 32)),
-		.count = _mm512_load_si512(plain_count[send]),
+			_mm512_load_si512(plain_want[kind]), 1 << PLAIN_OWNER, (int)(owner >> 32)),
+		.count = _mm512_load_si512(plain_count[kind]),
 	};
 }
 

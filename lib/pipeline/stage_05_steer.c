@@ -226,6 +226,7 @@ examine(struct worker *w, struct burst *b, uint32_t slow)
 
 #if WIRE_WIDE
 #define LOOK_ALL      look_wide
+#define LOOK_ACKS     look_acks_wide
 #define LOOK_FIRST    plain_n_wide
 #define LOOK_PLAIN    look_plain_wide
 #define LOOK_TARGET   TARGET_WIRE_WIDE
@@ -235,12 +236,18 @@ examine(struct worker *w, struct burst *b, uint32_t slow)
 #define LOOK_WRONG    plain_wrong
 #include "stage_05_look.def"
 
-/** Can the burst's packets be compared with their QPs at once? */
+/** Can packets be compared with their QPs at once? */
+static ALWAYS_INLINE bool
+can_look_at_once(const struct burst *b)
+{
+	return LIKELY(b->one_port) && (LIKELY(wire_has_wide()) || LIKELY(wire_has_half()));
+}
+
+/** The same of requests. */
 static ALWAYS_INLINE bool
 looks_at_once(const struct burst *b)
 {
-	return LIKELY(b->one_port) && plain_has(b->pkt[0].opcode) &&
-	       (LIKELY(wire_has_wide()) || LIKELY(wire_has_half()));
+	return plain_has(b->pkt[0].opcode) && can_look_at_once(b);
 }
 #endif
 
@@ -254,6 +261,9 @@ look(const struct worker *w, struct burst *b)
 #if WIRE_WIDE
 	if (looks_at_once(b))
 		return LIKELY(wire_has_wide()) ? look_wide(w, b) : pipeline_look_half(w, b);
+	if (b->pkt[0].opcode == OP_RC_ACKNOWLEDGE && can_look_at_once(b))
+		return LIKELY(wire_has_wide()) ? look_acks_wide(w, b)
+					       : pipeline_look_acks_half(w, b);
 #endif
 	b->plain = 0;
 	for (uint32_t i = 0; i < n; i++, bit <<= 1)
