@@ -26,6 +26,21 @@ icrc_head_len(bool ipv6)
 	return ipv6 ? ICRC_HEAD_IPV6 : ICRC_HEAD_IPV4;
 }
 
+/** Payload length, places of ICRC, IP header and BTH: alike where all of the packet is. */
+static ALWAYS_INLINE uint64_t
+icrc_shape_of(const struct wire_pkt *p)
+{
+	uint64_t v;
+
+	memcpy(&v, &p->payload_len, sizeof(v));
+	return v;
+}
+_Static_assert(
+	offsetof(struct wire_pkt, icrc_off) == offsetof(struct wire_pkt, payload_len) + 2 &&
+		offsetof(struct wire_pkt, l3_off) == offsetof(struct wire_pkt, payload_len) + 4 &&
+		offsetof(struct wire_pkt, bth_off) == offsetof(struct wire_pkt, payload_len) + 6,
+	"the words of a shape");
+
 /** Any machine: the masked head is made in 64-bit words and given to the backend. */
 uint32_t icrc_begin_portable(const struct crc_ops *ops, const uint8_t *l3, bool ipv6);
 

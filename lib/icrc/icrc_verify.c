@@ -108,21 +108,6 @@ verify(const struct wire_pkt *p, uint32_t n, bool is_short)
 /** What a remainder is that was taken over the right ICRC, too. */
 #define RESIDUE 0xdebb20e3u
 
-/** Payload length, places of ICRC, IP header and BTH: alike where all of the packet is. */
-static ALWAYS_INLINE uint64_t
-shape_of(const struct wire_pkt *p)
-{
-	uint64_t v;
-
-	memcpy(&v, &p->payload_len, sizeof(v));
-	return v;
-}
-_Static_assert(
-	offsetof(struct wire_pkt, icrc_off) == offsetof(struct wire_pkt, payload_len) + 2 &&
-		offsetof(struct wire_pkt, l3_off) == offsetof(struct wire_pkt, payload_len) + 4 &&
-		offsetof(struct wire_pkt, bth_off) == offsetof(struct wire_pkt, payload_len) + 6,
-	"the words of a shape");
-
 /** Of a packet. */
 enum blocks_n { ONE, TWO, MORE };
 
@@ -158,7 +143,7 @@ TARGET_WIDE static ALWAYS_INLINE uint32_t
 verify_alike(const struct wire_pkt *p, uint32_t n, uint32_t all, const enum blocks_n blocks,
 	uint32_t *bad)
 {
-	const uint64_t shape = shape_of(p);
+	const uint64_t shape = icrc_shape_of(p);
 	const uint32_t off = p->icrc_off + (uint32_t)WIRE_ICRC_LEN, first = (all - 1) % BLOCK + 1;
 	const struct cut c = { load(icrc_masks[0] + first), load(icrc_masks[0] + BLOCK + first),
 		icrc_in_packet[first], all - first };
@@ -168,9 +153,9 @@ verify_alike(const struct wire_pkt *p, uint32_t n, uint32_t all, const enum bloc
 	for (i = 0; i + 4 <= n; i += 4) {
 		__mmask16 wrong;
 
-		if (UNLIKELY(((shape_of(&p[i]) ^ shape) | (shape_of(&p[i + 1]) ^ shape) |
-				     (shape_of(&p[i + 2]) ^ shape) |
-				     (shape_of(&p[i + 3]) ^ shape)) != 0))
+		if (UNLIKELY(((icrc_shape_of(&p[i]) ^ shape) | (icrc_shape_of(&p[i + 1]) ^ shape) |
+				     (icrc_shape_of(&p[i + 2]) ^ shape) |
+				     (icrc_shape_of(&p[i + 3]) ^ shape)) != 0))
 			break;
 		/* A remainder is the second of its packet's four words. */
 		wrong = _mm512_mask_cmpneq_epi32_mask(0x2222,

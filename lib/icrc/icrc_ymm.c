@@ -91,16 +91,30 @@ cut(struct cut *c, bool ipv6, uint32_t all)
 	return c->first >= DUMMY;
 }
 
+/** What moves n bytes to the end of a block. @param over those of its upper half. */
+TARGET_YMM static ALWAYS_INLINE __m256i
+first_shuffle(uint32_t n, uint32_t over)
+{
+	return _mm256_set_m128i(
+		load_half(icrc_shift_up + n - over), load_half(icrc_shift_up + over));
+}
+
+/** So many bytes of the packet, behind zeros. @param up first_shuffle(). */
+TARGET_YMM static ALWAYS_INLINE __m256i
+first_bytes(const uint8_t *l3, uint32_t over, __m256i up)
+{
+	const __m256i at = _mm256_set_m128i(load_half(l3 + over), load_half(l3));
+
+	return _mm256_shuffle_epi8(at, up);
+}
+
 /** The first block: zeros, the dummy, and so many bytes of the packet that the block is full. */
 TARGET_YMM static ALWAYS_INLINE __m256i
 first_of(const uint8_t *l3, const struct cut *c)
 {
 	const uint32_t n = c->first - DUMMY, over = n > HALF ? n - HALF : 0;
-	const __m256i up = _mm256_set_m128i(
-		load_half(icrc_shift_up + n - over), load_half(icrc_shift_up + over));
-	const __m256i at = _mm256_set_m128i(load_half(l3 + over), load_half(l3));
 
-	return _mm256_or_si256(_mm256_shuffle_epi8(at, up), load(c->mask));
+	return _mm256_or_si256(first_bytes(l3, over, first_shuffle(n, over)), load(c->mask));
 }
 
 /** The second or third one, in which bytes of the header may be masked. */
@@ -172,6 +186,51 @@ sum_of(const uint8_t *l3, const struct cut *c)
 	for (p += 2 * BLOCK, n -= 2; n > 1; n--, p += BLOCK)
 		sum = plus(sum, load(p), ahead(n - 1));
 	return _mm256_xor_si256(sum, load(p));
+}
+
+/** How packets of one length are cut: the first block's shuffle, the masks of the first three. */
+struct shape {
+	__m256i up;
+	__m256i mask[3];
+	uint32_t over;   /* where the upper half of the first block is read */
+	uint32_t skip;   /* bytes of the packet in the first block */
+	uint32_t behind; /* blocks behind it */
+};
+
+#define ALIKE 3u /* most blocks behind the first of what sum_alike() takes */
+
+/** Of untagged IPv4. @param all as of cut(). @return false: it is not for sum_alike(). */
+TARGET_YMM static ALWAYS_INLINE bool
+shape_make(struct shape *s, uint32_t all)
+{
+	struct cut c;
+
+	if (UNLIKELY(!cut(&c, false, all)) || c.behind == 0 || c.behind > ALIKE)
+		return false;
+	s->behind = c.behind;
+	s->skip = c.first - DUMMY;
+	s->over = s->skip > HALF ? s->skip - HALF : 0;
+	s->up = first_shuffle(s->skip, s->over);
+	for (uint32_t i = 0; i < 3; i++)
+		s->mask[i] = load(c.mask + i * BLOCK);
+	return true;
+}
+
+/** sum_of() of such a packet. @param behind constant; that of the shape. */
+TARGET_YMM static ALWAYS_INLINE __m256i
+sum_alike(const uint8_t *l3, const struct shape *s, const uint32_t behind)
+{
+	const uint8_t *p = l3 + s->skip;
+	const __m256i a = _mm256_or_si256(first_bytes(l3, s->over, s->up), s->mask[0]);
+	const __m256i b = _mm256_or_si256(load(p), s->mask[1]);
+	__m256i third;
+
+	if (behind == 1)
+		return plus(b, a, ahead(1));
+	third = _mm256_or_si256(load(p + BLOCK), s->mask[2]);
+	if (behind == 2)
+		return plus(plus(third, b, ahead(1)), a, ahead(2));
+	return plus(plus(plus(load(p + 2 * BLOCK), third, ahead(1)), b, ahead(2)), a, ahead(3));
 }
 
 /** fold_reduce() of two sums at once: a remainder stands in the second word of each half. */
@@ -250,12 +309,48 @@ wrong_of(__m256i a, __m256i b)
 	return (words >> 1 & 1) | (words >> 4 & 2);
 }
 
+/** Packets of the first one's shape, two a turn. @return how many, up to one of another shape. */
+TARGET_YMM static ALWAYS_INLINE uint32_t
+verify_alike(const struct wire_pkt *p, uint32_t n, const struct shape *s, const uint32_t behind,
+	uint32_t *bad)
+{
+	const uint64_t shape = icrc_shape_of(p);
+	const uint32_t l3 = p->l3_off;
+	uint32_t wrong = 0, i;
+
+	for (i = 0; i + 2 <= n; i += 2) {
+		if (UNLIKELY(((icrc_shape_of(&p[i]) ^ shape) |
+				     (icrc_shape_of(&p[i + 1]) ^ shape)) != 0))
+			break;
+		wrong |= wrong_of(sum_alike(p[i].frame + l3, s, behind),
+				 sum_alike(p[i + 1].frame + l3, s, behind))
+			 << i;
+	}
+	*bad = wrong;
+	return i;
+}
+
+/** The same of any burst. @return how many: 0 where the first one is not such. */
+TARGET_YMM static ALWAYS_INLINE uint32_t
+verify_front(const struct wire_pkt *p, uint32_t n, uint32_t *bad)
+{
+	struct shape s;
+
+	if (n < 2 || p->bth_off - p->l3_off != WIRE_IPV4_LEN + WIRE_UDP_LEN ||
+		p->icrc_off <= p->bth_off ||
+		!shape_make(&s, DUMMY + (uint32_t)p->icrc_off - p->l3_off + WIRE_ICRC_LEN))
+		return 0;
+	if (s.behind == 1)
+		return verify_alike(p, n, &s, 1, bad);
+	return s.behind == 2 ? verify_alike(p, n, &s, 2, bad) : verify_alike(p, n, &s, 3, bad);
+}
+
 TARGET_YMM uint32_t
 icrc_verify_ymm(const struct wire_pkt *p, uint32_t n)
 {
 	uint32_t bad = 0, i;
 
-	for (i = 0; i + 2 <= n; i += 2)
+	for (i = verify_front(p, n, &bad); i + 2 <= n; i += 2)
 		bad |= wrong_of(sum_of_pkt(&p[i]), sum_of_pkt(&p[i + 1])) << i;
 	if (i < n)
 		bad |= wrong_of(sum_of_pkt(&p[i]), SUM_RIGHT) << i;
@@ -277,24 +372,63 @@ seal_one(const struct icrc_frame *f)
 	seal(f, ~icrc_whole_ymm(f->frame + f->l3_off, f->ipv6, f->len - WIRE_ICRC_LEN - f->l3_off));
 }
 
+/** Store the ICRCs of two frames with these sums. */
+TARGET_YMM static ALWAYS_INLINE void
+seal_two(const struct icrc_frame *f, __m256i a, __m256i b)
+{
+	const __m256i crc = reduce_two(a, b);
+
+	seal(&f[0], ~(uint32_t)_mm256_extract_epi32(crc, 1));
+	seal(&f[1], ~(uint32_t)_mm256_extract_epi32(crc, 5));
+}
+
+/** Frames of the first one's shape, two a turn. @return how many, up to one of another shape. */
+TARGET_YMM static ALWAYS_INLINE uint32_t
+seal_alike(const struct icrc_frame *f, uint32_t n, const struct shape *s, const uint32_t behind)
+{
+	const uint32_t len = f->len, l3 = f->l3_off;
+	uint32_t i;
+
+	for (i = 0; i + 2 <= n; i += 2) {
+		const struct icrc_frame *g = &f[i];
+
+		if (UNLIKELY(((g[0].len ^ len) | (g[1].len ^ len) | (g[0].l3_off ^ l3) |
+				     (g[1].l3_off ^ l3) | g[0].ipv6 | g[1].ipv6) != 0))
+			break;
+		seal_two(g, sum_alike(g[0].frame + l3, s, behind),
+			sum_alike(g[1].frame + l3, s, behind));
+	}
+	return i;
+}
+
+/** The same of any frames. @return how many: 0 where the first one is not such. */
+TARGET_YMM static ALWAYS_INLINE uint32_t
+seal_front(const struct icrc_frame *f, uint32_t n)
+{
+	struct shape s;
+
+	if (n < 2 || f->ipv6 || !shape_make(&s, DUMMY + f->len - WIRE_ICRC_LEN - f->l3_off))
+		return 0;
+	if (s.behind == 1)
+		return seal_alike(f, n, &s, 1);
+	return s.behind == 2 ? seal_alike(f, n, &s, 2) : seal_alike(f, n, &s, 3);
+}
+
 TARGET_YMM void
 icrc_seal_ymm(const struct icrc_frame *f, uint32_t n)
 {
 	uint32_t i;
 
-	for (i = 0; i + 2 <= n; i += 2) {
+	for (i = seal_front(f, n); i + 2 <= n; i += 2) {
 		struct cut a, b;
-		__m256i crc;
 
 		if (UNLIKELY(!cut_frame(&a, &f[i])) || UNLIKELY(!cut_frame(&b, &f[i + 1]))) {
 			seal_one(&f[i]);
 			seal_one(&f[i + 1]);
 			continue;
 		}
-		crc = reduce_two(sum_of(f[i].frame + f[i].l3_off, &a),
+		seal_two(&f[i], sum_of(f[i].frame + f[i].l3_off, &a),
 			sum_of(f[i + 1].frame + f[i + 1].l3_off, &b));
-		seal(&f[i], ~(uint32_t)_mm256_extract_epi32(crc, 1));
-		seal(&f[i + 1], ~(uint32_t)_mm256_extract_epi32(crc, 5));
 	}
 	if (i < n)
 		seal_one(&f[i]);

@@ -16,22 +16,7 @@
 #include "../../vectors/hex.h"
 #include "../../vectors/tables.h"
 #include "../guard.h"
-
-enum { PACKET_MAX = 4300 };
-
-/** The plainest CRC-32 there is, a bit at a time; the state is not complemented. */
-static uint32_t
-bitwise(uint32_t crc, const void *buf, uint64_t len)
-{
-	const uint8_t *p = buf;
-
-	for (uint64_t i = 0; i < len; i++) {
-		crc ^= p[i];
-		for (int bit = 0; bit < 8; bit++)
-			crc = (crc & 1) != 0 ? crc >> 1 ^ 0xedb88320 : crc >> 1;
-	}
-	return crc;
-}
+#include "reference.h"
 
 static const struct crc_ops bitwise_ops = { .name = "bitwise", .update = bitwise };
 
@@ -39,32 +24,6 @@ static const struct crc_ops *
 backend(int i)
 {
 	return i == 0 ? crc_isal() : i == 1 ? crc_zlib() : &bitwise_ops;
-}
-
-/** ICRC straight from the text of the rules: dummy bytes, masked copy, seed, complement. */
-static uint32_t
-reference(const uint8_t *l3, bool ipv6, uint32_t len)
-{
-	static const uint8_t v4[] = { 1, 8, 10, 11, 26, 27, 32 };
-	static const uint8_t v6[] = { 1, 2, 3, 7, 46, 47, 52 };
-	static uint8_t b[8 + PACKET_MAX];
-
-	memset(b, 0xff, 8);
-	memcpy(b + 8, l3, len);
-	if (ipv6)
-		b[8] |= 0x0f;
-	for (int i = 0; i < 7; i++)
-		b[8 + (ipv6 ? v6[i] : v4[i])] = 0xff;
-	return ~bitwise(0xffffffff, b, 8 + len);
-}
-
-static uint64_t seed = 0x9e3779b97f4a7c15;
-
-static uint8_t
-random_byte(void)
-{
-	seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-	return (uint8_t)(seed >> 56);
 }
 
 /* ICRC-01: polynomial, reflection and the slot's convention, by CRC-32's usual check value. */
@@ -280,6 +239,36 @@ ICRC_05_seal_burst(void **state)
 	}
 }
 
+/* ICRC-05: frames of one shape, as most bursts have them, and now and then another. */
+static void
+ICRC_05_seal_bursts_of_one_shape(void **state)
+{
+	enum { FRAMES = 32, ROOM = 256 };
+	static uint8_t want[FRAMES][ROOM], frame[FRAMES][ROOM];
+
+	(void)state;
+	for (uint32_t turn = 0; turn < (FRAMES + 1) * 40; turn++) {
+		const uint32_t n = turn % (FRAMES + 1), len = ICRC_HEAD_IPV4 + turn / 33 * 4;
+		struct icrc_frame f[FRAMES];
+
+		for (uint32_t i = 0; i < n; i++) {
+			/* Another length, a tag, or as many bytes of IPv6. */
+			const uint32_t other = (random_byte() & 15) == 0 ? random_byte() % 3 : 3;
+			const bool ipv6 = other == 2 && len >= ICRC_HEAD_IPV6;
+			const uint32_t l = len + (other == 0 ? 4 : 0), l3 = other == 1 ? 18 : 14;
+
+			for (uint32_t k = 0; k < ROOM; k++)
+				frame[i][k] = random_byte();
+			memcpy(want[i], frame[i], ROOM);
+			icrc_store(want[i] + l3 + l, reference(want[i] + l3, ipv6, l));
+			f[i] = (struct icrc_frame){ frame[i], l3 + l + WIRE_ICRC_LEN, (uint16_t)l3,
+				ipv6 };
+		}
+		icrc_seal_burst(crc_zlib(), f, n);
+		assert_memory_equal(frame, want, n * sizeof(frame[0]));
+	}
+}
+
 /** A payload is copied into a frame whose headers are `head` bytes from the IP header on. */
 static bool
 copy_sealed(struct guard *g, bool ipv6, uint32_t head, uint32_t len, bool from_start)
@@ -464,6 +453,7 @@ main(void)
 		cmocka_unit_test(ICRC_04_every_single_bit),
 		cmocka_unit_test(ICRC_05_seal),
 		cmocka_unit_test(ICRC_05_seal_burst),
+		cmocka_unit_test(ICRC_05_seal_bursts_of_one_shape),
 		cmocka_unit_test(ICRC_05_copy_and_seal),
 		cmocka_unit_test(ICRC_01_eight_bytes),
 		cmocka_unit_test(ICRC_01_bursts),
