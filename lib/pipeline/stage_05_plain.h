@@ -6,7 +6,8 @@
  *
  * Owner:   stage_05_steer.c; the worker's lcore.
  * Memory:  none.
- * Depends: stage_05_faults.h, responder_fast.h; x86 with AVX-512, asked for with wire_has_wide().
+ * Depends: stage_05_faults.h, responder_fast.h, wire_wide.h; x86 with AVX-512, asked for with
+ *          wire_has_wide().
  *
  * What is_fast() tests, and what stage 6 tests before it looks for the place of a payload: each
  * field of the packet goes to where the QP has what it is compared with. Fields of the packet alone
@@ -15,6 +16,7 @@
  */
 #include "responder_fast.h"
 #include "stage_05_faults.h"
+#include "wire_wide.h"
 
 #if WIRE_WIDE
 

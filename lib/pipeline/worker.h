@@ -26,7 +26,7 @@
 #include "qp_share.h"
 #include "qp_snapshot.h"
 #include "tx_queue.h"
-#include "wire_wide.h"
+#include "wire_front.h"
 
 #define AHEAD           4    /* packets: prefetch distance */
 #define TIMER_TURNS     16   /* timers wait so long for frames received before them */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The tables of the wire as constant arrays: everything here is expanded from tables/. */
-#include "wire_wide.h"
+#include "wire_front.h"
 
 /* Bytes of BTH and extension headers: derived, so that a row cannot contradict itself. */
 #define HDR_IF(hdrs, bit, len) (((hdrs) & (bit)) != 0 ? (len) : 0)

@@ -6,47 +6,13 @@
  *
  * Owner:   any lcore (pure functions over the caller's memory).
  * Memory:  the caller's frame.
- * Depends: base, wire_plain.h; x86 with AVX-512 (F, BW, VL), asked for with wire_has_wide().
+ * Depends: base, wire_front.h; x86 with AVX-512 (F, BW, VL), asked for with wire_has_wide().
  * Spec:    WIRE-01..18.
  */
-#include "cpu.h"
-#include "wire_plain.h"
+#include "wire_front.h"
 
-/** First bytes of an untagged IPv4 packet for a port; the bits of wire_front_mask count. */
-struct wire_front {
-	uint8_t want[64] CACHE_ALIGNED;
-};
-
-extern const uint8_t wire_front_mask[64];
-
-/** Fill it in. For a port without IPv4 no frame matches. Before the workers start. */
-void wire_front_init(struct wire_front *f, const struct wire_port *us);
-
-/** What an opcode adds to the lengths of a plain packet: a part of a wire_pkt. */
-struct wire_row {
-	opflags_t op;
-	uint16_t frame_len;
-	uint16_t payload_off;
-	uint16_t payload_len; /* of the UDP length, less what is subtracted as a complement */
-	uint16_t icrc_off;    /* of the UDP length */
-	uint16_t l3_off;
-	uint16_t bth_off;
-} __attribute__((aligned(16)));
-
-extern const struct wire_row wire_rows[256];
-
-#if defined(__x86_64__)
+#if WIRE_WIDE
 #include <immintrin.h>
-#define WIRE_WIDE 1
-#define TARGET_WIRE_WIDE \
-	__attribute__((target("avx512f,avx512bw,avx512vl,avx512vbmi,avx2,avx,sse4.1")))
-
-/** May wire_read_wide() be called on this machine? Cost: a load. */
-static inline bool
-wire_has_wide(void)
-{
-	return cpu_has(CPU_WIDE_PARSE);
-}
 
 /* Where wire_read_wide()'s words stand in a wire_pkt: from `op` on. */
 #define WIRE_WORD(field) ((offsetof(struct wire_pkt, field) - offsetof(struct wire_pkt, op)) / 2)
@@ -221,8 +187,6 @@ wire_read_like(
 }
 _Static_assert(WIRE_AT_PSN == 8 && WIRE_AT_QPN == 9 && WIRE_AT_OPCODE == 21 && PKT_ACKREQ == 1,
 	"the words of wire_read_like()");
-#else
-#define WIRE_WIDE 0
 #endif
 
 #endif
