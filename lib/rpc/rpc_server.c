@@ -257,27 +257,26 @@ watch_process(struct rpc_server *s, struct rpc_client *cl)
 	}
 }
 
-static void
-set_limits(const struct rpc_client *cl, bool app)
+static const struct broker_limits *
+limits_of(bool app)
 {
-	const struct broker_limits small = { RPC_APP_LINE_MAX, RPC_APP_VALUES };
-	const struct broker_limits large = { RPC_LINE_MAX, 0 };
+	static const struct broker_limits small = { RPC_APP_LINE_MAX, RPC_APP_VALUES };
+	static const struct broker_limits large = { RPC_LINE_MAX, 0 };
 
-	broker_conn_limit(cl->conn, app ? &small : &large);
+	return app ? &small : &large;
 }
 
 void
 rpc_server_is_app(struct rpc_client *cl, struct app *app)
 {
 	cl->app = app;
-	set_limits(cl, true);
+	broker_conn_limit(cl->conn, limits_of(true));
 }
 
 /* One that is admitted. */
 static int
 take_in(struct rpc_server *s, int fd, const struct rpc_client *as, struct refusal *r)
 {
-	static const struct broker_limits small = { RPC_APP_LINE_MAX, RPC_APP_VALUES };
 	struct rpc_client *cl = calloc(1, sizeof(*cl));
 	struct place *place = malloc(sizeof(*place));
 	/* What comes in is the thread's; the peer's end is told in any case. */
@@ -287,7 +286,8 @@ take_in(struct rpc_server *s, int fd, const struct rpc_client *as, struct refusa
 		*place = (struct place){ as->peer.uid, as->operator};
 		*cl = *as;
 		cl->fd = fd;
-		cl->conn = broker_conn_start(s->broker, fd, &small, place);
+		/* From the start on: its thread may read before this one goes on. */
+		cl->conn = broker_conn_start(s->broker, fd, limits_of(cl->limited), place);
 	}
 	if (cl == NULL || cl->conn == NULL) {
 		free(cl);
@@ -299,7 +299,6 @@ take_in(struct rpc_server *s, int fd, const struct rpc_client *as, struct refusa
 	cl->on_socket = (struct rpc_watch){ cl, false };
 	e.data.ptr = &cl->on_socket;
 	cl->on_process = (struct rpc_watch){ cl, true };
-	set_limits(cl, cl->limited);
 	TAILQ_INSERT_TAIL(&s->clients, cl, all);
 	s->n++;
 	if (epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, fd, &e) != 0)

@@ -287,18 +287,19 @@ a_line_of_one_mebibyte_is_the_longest(void **state UNUSED)
 	enum { MIB = 1 << 20 };
 	char *line = malloc(2 * MIB + 1);
 	int fd = client(), other = client();
-	json_t *v;
 	int n = snprintf(line, 100, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"version\"}");
 
 	memset(line + n, ' ', (size_t)(MIB - n));
 	line[MIB] = '\n';
-	assert_int_equal(put(fd, line, MIB + 1), MIB + 1);
-	expect_id(fd, 1);
+	for (int i = 0; i < 20; i++, close(fd), fd = client()) { /* its thread may be early */
+		assert_int_equal(put(fd, line, MIB + 1), MIB + 1);
+		expect_id(fd, 1);
+	}
 
 	memset(line + n, ' ', (size_t)(2 * MIB - n));
 	line[MIB + 1] = '\n';
 	put(fd, line, MIB + 2);
-	v = get_json(fd);
+	json_t *v = get_json(fd);
 	assert_int_equal(number_of(json_object_get(v, "error"), "code"), -32600);
 	assert_true(json_is_null(json_object_get(v, "id")));
 	json_decref(v);
