@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "../clib/eal.h"
 #include "../clib/qp_new.h"
 #include "fuzz_responder.h"
 
@@ -69,7 +70,7 @@ bed_start(void)
 	if (started)
 		return;
 	started = true;
-	FUZZ_CHECK(rte_eal_init(8, argv) >= 0);
+	FUZZ_CHECK(eal_init_anywhere(8, argv) >= 0);
 	FUZZ_CHECK(net_pair_create_open("fuzz", WIRE_RING, 0, &fb.port, &fb.to, &fb.from) == 0);
 	fb.in = rte_pktmbuf_pool_create(
 		"fuzz_in", IN_MBUFS, 0, 0, DATA_ROOM + RTE_PKTMBUF_HEADROOM, 0);

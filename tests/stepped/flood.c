@@ -21,6 +21,7 @@
 #include <rte_mempool.h>
 #include <rte_ring.h>
 
+#include "../clib/eal.h"
 #include "args.h"
 #include "dataplane.h"
 #include "flood_frames.h"
@@ -338,7 +339,7 @@ main(int argc, char **argv)
 		return 1;
 	}
 	conf_errors_free(&err);
-	if (eal_args_build(conf, &args, &ea) != 0 || rte_eal_init(ea.argc, ea.argv) < 0)
+	if (eal_args_build(conf, &args, &ea) != 0 || eal_init_anywhere(ea.argc, ea.argv) < 0)
 		return 1;
 	if (start(conf) == 0) {
 		buffers = rte_mempool_in_use_count(dp.ports[0].pool);

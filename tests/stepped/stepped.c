@@ -39,6 +39,7 @@
 #include <rte_mbuf_dyn.h>
 #include <rte_ring.h>
 
+#include "../clib/eal.h"
 #include "args.h"
 #include "log.h"
 #include "stepped.h"
@@ -183,7 +184,7 @@ main(int argc, char **argv)
 		return 2;
 	/* One thread does it all: EAL gets the main lcore alone. */
 	rc = eal_args_build(conf, &args, &ea);
-	if (rc == 0 && rte_eal_init(ea.argc, ea.argv) < 0)
+	if (rc == 0 && eal_init_anywhere(ea.argc, ea.argv) < 0)
 		rc = -EIO;
 	if (rc == 0) {
 		rc = stepped_run(conf);

@@ -8,6 +8,7 @@
 #include <rte_eal.h>
 #include <rte_mbuf.h>
 
+#include "../../clib/eal.h"
 #include "crc_isal.h"
 #include "log.h"
 
@@ -48,7 +49,7 @@ fake_eal(void **state UNUSED)
 
 	snprintf(prefix, sizeof(prefix), "--file-prefix=rlcontrol%d", (int)getpid());
 	log_set_sink(sink_quiet, NULL);
-	if (rte_eal_init((int)ARRAY_LEN(argv) - 1, argv) < 0)
+	if (eal_init_anywhere((int)ARRAY_LEN(argv) - 1, argv) < 0)
 		return -1;
 	rmdir(rte_eal_get_runtime_dir()); /* nothing is in it */
 	pool = rte_pktmbuf_pool_create("fake", 1023, 0, 0, 4096, SOCKET_ID_ANY);

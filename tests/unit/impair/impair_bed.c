@@ -9,6 +9,7 @@
 #include <rte_malloc.h>
 #include <rte_ring.h>
 
+#include "../../clib/eal.h"
 #include "net_pair.h"
 #include "wire_build.h"
 
@@ -41,7 +42,7 @@ bed_group_setup(void **state)
 
 	(void)state;
 	snprintf(prefix, sizeof(prefix), "--file-prefix=impair%d", (int)getpid());
-	if (rte_eal_init(9, argv) < 0)
+	if (eal_init_anywhere(9, argv) < 0)
 		return -1;
 	rmdir(rte_eal_get_runtime_dir()); /* nothing is in it */
 	if (net_pair_create_open("impair", 4096, 0, &net.port, &net.to, &net.from) != 0)
