@@ -48,8 +48,7 @@ class DutCase(unittest.TestCase):
 
     @classmethod
     def start(cls):
-        with variant.held(cls.FIXED):
-            config = variant.config(base_config(**cls.CONFIG))
+        config = cls.config()
         cls.made = []
         if DutCase.spare is not None and not cls.take_spare(config):
             DutCase.end_spare()
@@ -57,6 +56,11 @@ class DutCase(unittest.TestCase):
             cls.dut = Stepped(config)
             if DutCase.sharing:
                 cls.dut.config, cls.dut.at_first = config, cls.condition(cls.dut)
+
+    @classmethod
+    def config(cls):
+        with variant.held(cls.FIXED):
+            return variant.config(base_config(**cls.CONFIG))
 
     @staticmethod
     def condition(dut):
@@ -177,8 +181,8 @@ class DutCase(unittest.TestCase):
                 params["count"] = variant.qps()
         result = self.rpc(method, **params)
         if others:
-            self.dut.rpc_many("qp_destroy",
-                              [{"qp_num": result["qp_num"] + i} for i in range(others, 0, -1)])
+            first = result["qp_num"]
+            self.dut.rpc_many("qp_destroy", "qp_num", range(first + others, first, -1))
         if method == "qp_create" and variant.traced():
             self.rpc("trace_start", qp_num=result["qp_num"])
         key = {"qp_num": result["qp_num"]} if method == "qp_create" else {"name": params["name"]}

@@ -10,6 +10,7 @@ import zlib
 from dataclasses import dataclass, replace
 
 import scapy_frame
+from pattern import pattern
 
 ROCE_PORT = 4791
 PSN_MASK = 0xFFFFFF
@@ -70,21 +71,6 @@ NAK_SEQ, NAK_INV, NAK_RAE, NAK_ROE, NAK_XRC = range(0x60, 0x65)     # the last: 
 
 def psn_add(psn, n):
     return (psn + n) & PSN_MASK
-
-
-_patterns = {}      # seed: the pattern from 0 on, as far as it was asked for
-
-
-def pattern(seed, length, first=0):
-    """The documented fill pattern of a region."""
-    out = _patterns.setdefault(seed, bytearray())
-    for i in range(len(out), first + length):
-        x = (i * 0x9E3779B1 + seed * 0x85EBCA6B) & 0xFFFFFFFF
-        x ^= x >> 15
-        x = (x * 0x2C1B3C6D) & 0xFFFFFFFF
-        x ^= x >> 12
-        out.append(x & 0xFF)
-    return bytes(out[first:first + length])
 
 
 def data(length, seed=1):

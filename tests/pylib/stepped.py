@@ -4,6 +4,7 @@
 Environment: ROCELANE_STEPPED is the program.
 """
 import collections
+import functools
 import itertools
 import json
 import os
@@ -44,6 +45,23 @@ def base_config(**sections):
     }
     config.update(sections)
     return config
+
+
+# Variants of many QPs ask for the same a thousand times, and get the same.
+@functools.lru_cache(maxsize=64)
+def batch(method, param, values):
+    """The line of a batch of requests; values: a range or a tuple."""
+    return "[%s]" % ",".join(jsonrpc.request(i, method, {param: v}) for i, v in enumerate(values))
+
+
+@functools.lru_cache(maxsize=64)
+def granted(text, n):
+    """Fails where a batch's reply does not grant all of n requests."""
+    replies = json.loads(text or "[]")
+    for i, reply in enumerate(replies):
+        jsonrpc.result(reply, i)
+    if len(replies) != n:
+        raise AssertionError("%d replies to %d requests" % (len(replies), n))
 
 
 def drop_counters():
@@ -145,25 +163,25 @@ class Stepped:
     def now(self):
         return int(self.command("now")[0])
 
-    def rpc_raw(self, text):
-        """One request line as it stands; its reply decoded, or None."""
+    def rpc_text(self, text):
+        """One request line as it stands; its reply's, or None."""
         lines = [line for line in self.command("rpc " + text) if not line.startswith("tx ")]
-        return json.loads(lines[0]) if lines else None
+        return lines[0] if lines else None
+
+    def rpc_raw(self, text):
+        """The same, the reply decoded."""
+        reply = self.rpc_text(text)
+        return None if reply is None else json.loads(reply)
 
     def rpc(self, method, **params):
         ident = next(self._ids)
         return jsonrpc.result(self.rpc_raw(jsonrpc.request(ident, method, params)), ident)
 
-    def rpc_many(self, method, each):
-        """The same request with other parameters, in batches: all have to be granted."""
-        for at in range(0, len(each), BATCH_MAX):
-            some = each[at:at + BATCH_MAX]
-            lines = [jsonrpc.request(i, method, params) for i, params in enumerate(some)]
-            replies = self.rpc_raw("[%s]" % ",".join(lines))
-            for i, reply in enumerate(replies):
-                jsonrpc.result(reply, i)
-            if len(replies) != len(some):
-                raise AssertionError("%d replies to %d requests" % (len(replies), len(some)))
+    def rpc_many(self, method, param, values):
+        """The same request with another value each, in batches: all have to be granted."""
+        for at in range(0, len(values), BATCH_MAX):
+            some = values[at:at + BATCH_MAX]
+            granted(self.rpc_text(batch(method, param, some)), len(some))
 
     def counters(self, **scope):
         result = self.rpc("stats", **(scope or {"scope": "total"}))

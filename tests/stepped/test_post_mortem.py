@@ -17,6 +17,7 @@ def moment(text):
 
 
 class Nothing(dut.DutCase):
+    ALONE = True                # nothing has failed before
 
     def test_nothing_has_failed(self):
         """An empty list; of one number the answer says which case it is."""

@@ -7,6 +7,7 @@ usage: variants.py VARIANT [NAME...]    such as errbuf=off,ip=6 and test_resp or
 
 pylib/variant.py says what a variant is. Environment: ROCELANE_STEPPED, the program.
 """
+import json
 import os
 import sys
 import unittest
@@ -42,6 +43,8 @@ def main():
     import tap
     dut.DutCase.sharing = True
     tests = list(tap.cases(unittest.defaultTestLoader.loadTestsFromNames(MODULES)))
+    # Those of one configuration one after the other: they share a process.
+    tests.sort(key=lambda test: json.dumps(test.config() if hasattr(test, "config") else None))
     if len(sys.argv) > 2:
         tests = [t for t in tests if any(name in t.id() for name in sys.argv[2:])]
     tests.append(LastProcess("test_ends_well"))
