@@ -8,6 +8,7 @@
 #include <rte_eal.h>
 #include <rte_mbuf.h>
 
+#include "../../clib/ah_table.h"
 #include "../../clib/eal.h"
 #include "crc_isal.h"
 #include "log.h"
@@ -196,7 +197,7 @@ make_env(bool no_socket)
 	e->conf = fake.conf;
 	e->qps = qp_table_create(FAKE_QPS, SOCKET_ID_ANY);
 	e->mem = mem_table_create(64);
-	e->ahs = qp_ah_table_create();
+	e->ahs = ah_table_empty();
 	e->mcasts = qp_mcast_table_create();
 	e->srqs = calloc(1, sizeof(*e->srqs));
 	e->crc = crc_isal();
@@ -283,7 +284,6 @@ fake_stop(void)
 	}
 	qp_table_destroy(fake.env.qps);
 	mem_table_destroy(fake.env.mem);
-	qp_ah_table_destroy(fake.env.ahs);
 	qp_mcast_table_destroy(fake.env.mcasts);
 	free(fake.env.srqs);
 	conf_free(fake.conf);

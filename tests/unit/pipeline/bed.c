@@ -9,6 +9,7 @@
 #include <rte_ethdev.h>
 #include <rte_mempool.h>
 
+#include "../../clib/ah_table.h"
 #include "../../clib/eal.h"
 #include "../../clib/qp_new.h"
 #include "cpu.h"
@@ -339,7 +340,8 @@ bed_setup(void **state)
 	b->now = TIME_NS_PER_S;
 	b->qps = qp_table_create(64, 0);
 	b->mem = mem_table_create(64);
-	b->ahs = qp_ah_table_create();
+	b->ahs = ah_table_empty();
+	assert_non_null(b->ahs);
 	assert_int_equal(mbox_create(&b->mbox, 0, 64, 0), 0);
 	assert_int_equal(mem_area_create(&b->cq.area, ring_size(64, 64), -1, 0), 0);
 	ring_cq_attach(&b->cq.ring, b->cq.area.base, 64, 64, true);
@@ -396,7 +398,6 @@ bed_teardown(void **state)
 	mem_region_free(b->mr);
 	mem_region_free(b->rq_mr);
 	mem_table_destroy(b->mem);
-	qp_ah_table_destroy(b->ahs);
 	mem_area_destroy(&b->cq.area);
 	mbox_destroy(&b->mbox);
 	qp_table_destroy(b->qps);
