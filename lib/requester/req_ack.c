@@ -31,7 +31,7 @@ moved_lossy(struct requester *r, psn_t from, bool patches)
 		req_pace_progress(r, psns);
 }
 
-/** `cur` was overtaken, an RNR wait is over before its time, a resend or SQD is under way. */
+/** `cur` was overtaken, an RNR wait ends early, responses are kept or patched, or SQD is on. */
 static __attribute__((noinline)) void
 moved_rarely(struct requester *r, psn_t from, bool overtaken, struct requester_verdict *v)
 {
