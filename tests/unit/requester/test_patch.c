@@ -124,6 +124,17 @@ REQ_NAK_12_peer_keeps_nothing(void **state)
 	}
 }
 
+/** Twelve are sent. S+1 and S+3 are lost and go again alone; the peer has kept what is between. */
+static void
+lost_two(struct bed *s)
+{
+	sent(s, 12);
+	ack(s, S + 1, NSEQ);
+	expect_alone(s, 1);
+	ack(s, S + 3, NSEQ); /* it had S+2 */
+	expect_alone(s, 3);
+}
+
 /* REQ-NAK-12: two packets in a row are lost on the way to a peer that has kept some before. */
 static void
 REQ_NAK_12_two_in_a_row(void **state)
@@ -131,11 +142,7 @@ REQ_NAK_12_two_in_a_row(void **state)
 	struct bed bed, *s = &bed;
 
 	(void)state;
-	sent(s, 12);
-	ack(s, S + 1, NSEQ);
-	expect_alone(s, 1);
-	ack(s, S + 3, NSEQ); /* it had S+2 */
-	expect_alone(s, 3);
+	lost_two(s);
 	ack(s, S + 4, NSEQ); /* and not S+4 */
 	expect_resend(s, QC_SEQ_NAK, "REQ-NAK-11");
 	expect_alone(s, 4);
@@ -158,11 +165,7 @@ REQ_NAK_12_two_apart(void **state)
 	struct bed bed, *s = &bed;
 
 	(void)state;
-	sent(s, 12);
-	ack(s, S + 1, NSEQ);
-	expect_alone(s, 1);
-	ack(s, S + 3, NSEQ); /* it had S+2 */
-	expect_alone(s, 3);
+	lost_two(s);
 	ack(s, S + 3, ACK); /* and not S+4 */
 	for (uint32_t at = 4; at < 10; at += 3) {
 		ack(s, S + at, NSEQ);
