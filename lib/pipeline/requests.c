@@ -195,6 +195,7 @@ pipeline_request_send(struct worker *w, struct qp *qp, uint8_t port, struct rte_
 	uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *), *payload;
 	struct qp_ah_dest to;
 	uint32_t total, at;
+	bool local, done;
 
 	if (UNLIKELY(datagram)) {
 		const int rc = find_dest(w, qp, &port, p, &to);
@@ -215,19 +216,14 @@ pipeline_request_send(struct worker *w, struct qp *qp, uint8_t port, struct rte_
 		request_address(qp, wr, &to, frame + t->bth_off);
 	put_headers(frame + t->len, qp, p, wr);
 	at = (uint32_t)(payload - frame);
-	if (LIKELY(port < w->wires_n)) {
-		if (p->len < COPY_SEAL_MIN || !copy_seal(w, t, p, frame, at, total)) {
-			if (UNLIKELY(gather(w, qp, p, wr, payload) != 0))
-				return -EFAULT;
-			memset(payload + p->len, 0, p->pad);
-			request_unsealed(w, frame, t->l3_off, t->ipv6 != 0, total);
-		}
-	} else { /* local.h */
-		if (!lend(w, qp, p, m, frame, at) &&
-			UNLIKELY(gather(w, qp, p, wr, payload) != 0))
-			return -EFAULT;
-		memset(payload + p->len, 0, p->pad);
-	}
+	local = UNLIKELY(port >= w->wires_n); /* local.h */
+	done = local ? lend(w, qp, p, m, frame, at)
+		     : p->len >= COPY_SEAL_MIN && copy_seal(w, t, p, frame, at, total);
+	if (!done && UNLIKELY(gather(w, qp, p, wr, payload) != 0))
+		return -EFAULT;
+	memset(payload + p->len, 0, p->pad);
+	if (!local && !done)
+		request_unsealed(w, frame, t->l3_off, t->ipv6 != 0, total);
 	m->data_len = (uint16_t)total;
 	m->pkt_len = total;
 	count(w, port, qp, STAT_sent_pkts);
