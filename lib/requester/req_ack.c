@@ -14,13 +14,14 @@ moved_lossy(struct requester *r, psn_t from, bool patches)
 	if (!patches) {
 		ASSERT(!(r->holes | r->patching | r->patched | r->doubting));
 		r->alone = 0; /* as req_patch_brought() */
-	} else if (!r->holes) { /* req.gap=patch */
-		req_patch_brought(r, psns);
-		r->patching = false;
-		r->patched = false;
-	}
-	if (patches)
+	} else {
 		r->doubting = false;
+		if (!r->holes) { /* req.gap=patch */
+			req_patch_brought(r, psns);
+			r->patching = false;
+			r->patched = false;
+		}
+	}
 	r->probing = 0;
 	r->probes = 0;
 	if ((r->recovering | r->anew) && psns >= psn_distance(r->recover, from)) {
