@@ -1,8 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Debian's libfabric over rocelane-run: its provider finds the ports, and its own test runs."""
+import errno
 import os
 import re
+import subprocess
 import sys
 import time
 import unittest
@@ -44,9 +46,22 @@ assert names() == after
 """
 
 
+def last_was_lost(ends):
+    """
+    Did one end end well, and the other find its last message flushed? libfabric's ofi_rxm may do
+    so with any device: it polls the completion queue, then the connection's events. If it is
+    held up in between, its last completion and its peer's end come, it sees the latter first,
+    destroys the queue pair with what was not polled, and says itself that it was flushed.
+    """
+    (_, good), (_, bad) = sorted(ends, key=lambda end: end[0])
+    flushed = "cq_readerr: Work Request Flushed Error"
+    return sorted(code for code, _ in ends) == [0, errno.ECANCELED] and \
+        bad.count("[error]") == 1 and flushed in bad and "[error]" not in good
+
+
 class Libfabric(unittest.TestCase):
-    def ping(self, sizes, *options, left=(), right=(), **more):
-        """Both ends print a row for each size; data are compared (-c)."""
+    def both(self, options, left, right, more):
+        """The program at both ends. [(exit code, what it printed) of each]"""
         port = str(free_port())
         words = [RUN, "-s", SOCKET, installed("fi_pingpong"), "-c", "-I", "20", *options]
         server = start(SOCKET, *words, "-B", port, *right, **more)
@@ -54,12 +69,26 @@ class Libfabric(unittest.TestCase):
         while not listens(int(port)) and server.poll() is None and time.monotonic() < end:
             time.sleep(0.01)
         code, out = run(SOCKET, *words, "-P", port, *left, "127.0.0.1", **more)
-        if code != 0:
+        try:
+            said = server.communicate(timeout=10 if code else TIMEOUT)[0]
+        except subprocess.TimeoutExpired:
             server.terminate()      # it waits for its peer
-        said = server.communicate(timeout=TIMEOUT)[0]
-        self.assertEqual((0, 0), (server.returncode, code), said + out)
-        for text in (said, out):
-            self.assertEqual(sizes, re.findall(r"(?m)^(\w+) +20 +=20 ", text), said + out)
+            said = server.communicate(timeout=TIMEOUT)[0]
+        return [(server.returncode, said), (code, out)]
+
+    def ping(self, sizes, *options, left=(), right=(), tries=1, **more):
+        """
+        Both ends print a row for each size; data are compared (-c). With more than one of `tries`,
+        another one follows where the `last_was_lost()`.
+        """
+        for at_most in range(tries, 0, -1):
+            ends = self.both(options, left, right, more)
+            text = "".join(said for _, said in ends)
+            for _, said in ends:
+                self.assertEqual(sizes, re.findall(r"(?m)^(\w+) +20 +=20 ", said), text)
+            if at_most == 1 or not last_was_lost(ends):
+                break
+        self.assertEqual([0, 0], [code for code, _ in ends], text)
 
     def test_connections(self):
         """-p verbs: its server listens at 127.0.0.1, and the client connects there."""
@@ -72,7 +101,7 @@ class Libfabric(unittest.TestCase):
     def test_rxm(self):
         """Endpoints for any peer over connections, between the two ports."""
         self.ping(ALL, "-p", "verbs;ofi_rxm", "-e", "rdm", left=["-d", "left"],
-                  right=["-d", "right"], **FEW)
+                  right=["-d", "right"], tries=5, **FEW)
 
     def test_ports(self):
         """Connections are offered at each address of each port."""
