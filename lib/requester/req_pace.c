@@ -204,3 +204,13 @@ req_pace_forget(struct requester *r)
 	r->knee = 0;
 	r->got = r->falls = r->hard = r->eased = 0;
 }
+
+void
+req_path_forget(struct requester *r)
+{
+	req_pace_forget(r);
+	r->timed_at = 0;
+	r->rtt = 0;
+	r->rtt_min = 0;
+	r->longer = 0;
+}

@@ -128,13 +128,23 @@ pass_of(const struct requester *r, psn_t p, bool goes_on, uint32_t age)
 	return age == 0 && goes_on ? PASS_OLD : PASS_UNKNOWN; /* nothing comes back at once */
 }
 
-/** How long the response at una may be behind one beyond it. */
+/*
+ * How long the response at una may be behind one beyond it. The shortest round trip is a poor guide
+ * where a queue makes the others longer, or the way has become longer and it has not been
+ * forgotten yet. So the newest one that was measured counts, too, in powers of two; and as long as
+ * none is measured, each wait that has ended so doubles the next one, as timers of retransmission
+ * back off. But a quarter of the transport timer's is enough: it is set to several round trips.
+ */
 static ns_t
 patience(const struct requester *r, bool goes_on, uint32_t age)
 {
+	const ns_t enough = r->timeout == 0 ? INT64_MAX : requester_wait_ns(r->timeout) / 4;
 	ns_t wait = age > r->rtt_min ? age : r->rtt_min;
 
-	return wait << (1 + goes_on + 2 * (r->rtt_min == 0) + 2 * (r->retry_left == 0));
+	wait <<= 1 + goes_on + 2 * (r->rtt_min == 0) + 2 * (r->retry_left == 0);
+	for (unsigned i = 0; i < r->longer && 2 * wait <= enough; i++)
+		wait *= 2;
+	return wait;
 }
 
 static void
@@ -248,6 +258,7 @@ timer(struct requester *r, ns_t now, struct requester_verdict *v)
 		return;
 	r->timing = false;
 	if (r->doubting) {
+		r->longer += r->longer != REQUESTER_LONGER;
 		implied_nak(r, REQRULE_IMPLIED_WAITED, v);
 		return;
 	}
@@ -281,9 +292,7 @@ requester_found(struct requester *r, struct requester_verdict *v)
 	if (r->dead || r->waiting_rnr || !requester_outstanding(r) || !is_acked(r))
 		return;
 	r->implied = false;
-	req_pace_forget(r);
-	r->rtt = 0;
-	r->rtt_min = 0;
+	req_path_forget(r);
 	req_rewind(r, v);
 	r->overlaps = false; /* nobody got anything */
 	req_check_state(r);

@@ -80,11 +80,8 @@ requester_reset(struct requester *r, psn_t sq_psn)
 	r->in_vain = 0;
 	r->unpatched = 0;
 	r->anew = false;
-	req_pace_forget(r);
 	r->timed = sq_psn;
-	r->timed_at = 0;
-	r->rtt = 0;
-	r->rtt_min = 0;
+	req_path_forget(r);
 }
 
 bool

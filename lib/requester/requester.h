@@ -108,6 +108,7 @@ struct requester {
 	bool recovering;     /* una is below `recover`: second copies may be in flight */
 	bool unmigrated : 1; /* attribute: path_mig_state is not MIGRATED, MigReq is 0 */
 	uint8_t timed_out : 2; /* the newest resend is a timeout's: see req_overtook() */
+	uint8_t longer : 2;    /* round trips are 2^longer times rtt_min: see patience() */
 	/* line 1: timer, counters, resends */
 	ns_t deadline;           /* transport timer, or end of the RNR wait */
 	uint32_t limit_msn : 24; /* credits: newest MSN allowed */

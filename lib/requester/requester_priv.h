@@ -361,6 +361,8 @@ enum req_lost { REQ_LOST_TOLD, REQ_LOST_PROBE, REQ_LOST_TIMEOUT };
 void req_pace_lost(struct requester *r, enum req_lost how);
 /** As if nothing had been lost: the whole window. */
 void req_pace_forget(struct requester *r);
+/** Neither these nor the round trips of the path are known any more. */
+void req_path_forget(struct requester *r);
 /** The response to `timed` is here: a round trip has ended. */
 void req_pace_round(struct requester *r, ns_t now, struct requester_verdict *v);
 /** `psns` more are acknowledged while `open` limits. */

@@ -239,6 +239,8 @@ requester_time_round(struct requester *r, psn_t p, ns_t now)
 
 /* The shortest round trip moves to the newest by 1/2^n of the difference. */
 #define REQUESTER_MIN_AGES 10
+/* The most that `longer` says: eight times rtt_min. */
+#define REQUESTER_LONGER 3
 
 /** Is the PSN acknowledged whose round trip is timed? */
 static ALWAYS_INLINE bool
@@ -261,6 +263,7 @@ requester_round_take(struct requester *r, ns_t now)
 		r->rtt_min = rtt;
 	else
 		r->rtt_min += (rtt - r->rtt_min) >> REQUESTER_MIN_AGES;
+	r->longer = (rtt / 2 >= r->rtt_min) + (rtt / 4 >= r->rtt_min) + (rtt / 8 >= r->rtt_min);
 }
 
 #endif

@@ -266,6 +266,96 @@ REQ_IMPL_05_sooner_than_a_round_trip(void **state)
 	expect_resend(s, QC_IMPLIED_NAK, "REQ-IMPL-01");
 }
 
+/** READ `p` and the rest leave again; an ACK beyond it comes after RTT. @return the READ's time. */
+static ns_t
+waits_again(struct bed *s, uint32_t beyond)
+{
+	s->r.probes = 3; /* used up: one would come before the longer waits end */
+	pump(s);
+	s->now += RTT;
+	ack(s, beyond, ACK);
+	assert_int_equal(s->v.act, REQACT_TIMER);
+	expect_rule(s, "REQ-IMPL-05");
+	return s->r.deadline - s->now;
+}
+
+/*
+ * Where the way has become longer, the wait that the shortest round trip allows is in vain each
+ * time. So each one doubles the next, up to eight times and a quarter of the transport timer's.
+ */
+static void
+REQ_IMPL_05_waits_grow(void **state)
+{
+	static const struct {
+		uint8_t timeout;
+		uint8_t most; /* times as long as the first */
+	} rows[] = { { 14, 8 }, { 0, 8 }, { 6, 2 }, { 5, 1 } };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct bed bed, *s = &bed;
+		ns_t first, want;
+
+		start(s, rows[i].timeout);
+		s->r.retry_left = s->r.retry_cnt = 7;
+		ack(s, S + 2, ACK);
+		first = want = waits_again(s, S + 2);
+		assert_true(first >= RTT);
+		assert_true(first <= 4 * RTT);
+		for (uint32_t k = 0; k < 5; k++) {
+			expire(s);
+			expect_resend(s, QC_IMPLIED_NAK, "REQ-IMPL-01");
+			want *= want < rows[i].most * first ? 2 : 1;
+			assert_in_range(waits_again(s, S + 2), want - want / 50, want + want / 50);
+		}
+		/* A round trip is measured: it is as the shortest, and so is the next wait. */
+		ONLY(s, S + 1, 64);
+		ack(s, S + 2, ACK);
+		s->r.rounds = true;
+		POST(s, SEND(64));
+		round_trip(s, RTT);
+		assert_int_equal(s->r.retry_left, 7);
+		POST(s, READ(64));
+		POST(s, SEND(64));
+		pump(s);
+		s->now += RTT;
+		ack(s, S + 5, ACK);
+		expect_resend(s, QC_IMPLIED_NAK, "REQ-IMPL-01");
+		assert_in_range(waits_again(s, S + 5), first - first / 50, first + first / 50);
+	}
+}
+
+/* What a queue adds to round trips counts: the newest one may be longer than the shortest. */
+static void
+REQ_IMPL_05_waits_for_the_newest(void **state)
+{
+	static const struct {
+		ns_t newest;
+		uint8_t times;
+	} rows[] = { { RTT, 1 }, { 2 * RTT, 1 }, { 5 * RTT / 2, 2 }, { 5 * RTT, 4 },
+		{ 10 * RTT, 8 }, { 100 * RTT, 8 } };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct bed bed, *s = &bed;
+
+		bed_init(s);
+		s->r.rounds = true;
+		for (uint32_t k = 0; k < 2; k++) {
+			POST(s, SEND(64));
+			round_trip(s, k == 0 ? RTT : rows[i].newest);
+		}
+		POST(s, READ(64));
+		POST(s, SEND(64));
+		pump(s);
+		s->now += RTT;
+		ack(s, S + 3, ACK);
+		expect_resend(s, QC_IMPLIED_NAK, "REQ-IMPL-01");
+		assert_in_range(waits_again(s, S + 3), rows[i].times * 2 * RTT,
+			rows[i].times * 2 * (s->r.rtt_min + RTT / 100));
+	}
+}
+
 /* An ACK of what was never sent before this pass can only come of this pass. */
 static void
 REQ_IMPL_01_ack_of_something_new(void **state)
@@ -317,4 +407,5 @@ RUN(T(REQ_IMPL_01_after_a_sequence_nak), T(REQ_IMPL_01_after_an_rnr_nak),
 	T(REQ_IMPL_06_acks_only), T(REQ_IMPL_05_answer_comes_in_time),
 	T(REQ_IMPL_05_one_for_a_pass), T(TMR_02_is_not_put_off),
 	T(REQ_IMPL_05_sooner_than_a_round_trip), T(REQ_IMPL_01_ack_of_something_new),
-	T(REQ_IMPL_02_another_each_time))
+	T(REQ_IMPL_02_another_each_time), T(REQ_IMPL_05_waits_grow),
+	T(REQ_IMPL_05_waits_for_the_newest))
