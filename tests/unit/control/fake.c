@@ -43,11 +43,13 @@ sink_quiet(void *ctx UNUSED, enum log_level level UNUSED, const char *line UNUSE
 int
 fake_eal(void **state UNUSED)
 {
-	char prefix[64], vdev[] = "--vdev=net_ring0";
+	/* One lcore, on a CPU that is allowed. */
+	char prefix[64], lcores[32], vdev[] = "--vdev=net_ring0";
 	char *argv[] = { (char *)"t", (char *)"--no-huge", (char *)"--no-shconf",
 		(char *)"--no-pci", (char *)"--no-telemetry", (char *)"-m", (char *)"64",
-		(char *)"-l", (char *)"0", (char *)"--log-level=error", prefix, vdev, NULL };
+		(char *)"--log-level=error", lcores, prefix, vdev, NULL };
 
+	snprintf(lcores, sizeof(lcores), "--lcores=0@%d", sched_getcpu());
 	snprintf(prefix, sizeof(prefix), "--file-prefix=rlcontrol%d", (int)getpid());
 	log_set_sink(sink_quiet, NULL);
 	if (eal_init_anywhere((int)ARRAY_LEN(argv) - 1, argv) < 0)
