@@ -345,8 +345,8 @@ void client_wait_acks(struct context *ctx, const struct acks *a);
 int client_take_ring(struct context *ctx, const json_t *o, uint32_t least, struct ring *r);
 /** ctx->lock held. */
 struct qp *client_qp_by_number(struct context *ctx, uint32_t qpn);
-/** A completion of one of its queues was polled. */
-void client_qp_completed(struct qp *qp, bool is_recv);
+/** `n` completions of one of its queues were polled. */
+void client_qp_completed(struct qp *qp, bool is_recv, uint32_t n);
 /** Its completions come to these queues from now on. @return 0 or -ENOMEM. */
 int client_cqs_join(struct qp *qp);
 /** They do not any more: no poll looks at the QP behind this. */

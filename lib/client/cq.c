@@ -217,6 +217,13 @@ fill(struct rl_wc *wc, const struct ring_cqe *e)
 		wc->imm_data = htonl(e->imm_data);
 }
 
+/* Are both of the same work queue? */
+static bool
+is_of_queue(const struct ring_cqe *a, const struct ring_cqe *b)
+{
+	return a->qp_num == b->qp_num && ((a->opcode ^ b->opcode) & RL_WC_RECV) == 0;
+}
+
 /*
  * As with verbs, a place in a work queue is free when its completion was polled: a CQ as large
  * as the queues that use it never overflows.
@@ -224,13 +231,13 @@ fill(struct rl_wc *wc, const struct ring_cqe *e)
 static void
 give_back(const struct cq *cq, const struct ring_cqe *e, uint32_t n)
 {
-	struct qp *qp = NULL;
+	for (uint32_t i = 0, next; i < n; i = next) {
+		struct qp *qp = client_cq_user(cq, e[i].qp_num);
 
-	for (uint32_t i = 0; i < n; i++) {
-		if (qp == NULL || qp->pub.qp_num != e[i].qp_num)
-			qp = client_cq_user(cq, e[i].qp_num);
+		for (next = i + 1; next < n && is_of_queue(&e[i], &e[next]);)
+			next++;
 		if (qp != NULL)
-			client_qp_completed(qp, (e[i].opcode & RL_WC_RECV) != 0);
+			client_qp_completed(qp, (e[i].opcode & RL_WC_RECV) != 0, next - i);
 	}
 }
 

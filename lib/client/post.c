@@ -153,43 +153,45 @@ put_register(struct ring_send_wqe *w, const struct rl_send_wr *wr)
 	mr->length = wr->reg_mr.length;
 }
 
+/* Field by field where it is: a copy of the whole would wait for the stores of its parts. */
 static void
-fill(struct ring_send_wqe *wqe, const struct rl_send_wr *wr, uint64_t bytes, enum rl_qp_type type)
+fill(struct ring_send_wqe *w, const struct rl_send_wr *wr, uint64_t bytes, enum rl_qp_type type)
 {
-	struct ring_send_wqe w = { .wr_id = wr->wr_id,
-		.remote_addr = wr->wr.rdma.remote_addr,
-		.rkey = wr->wr.rdma.rkey,
-		.opcode = (uint8_t)wr->opcode,
-		.flags = (uint8_t)wr->send_flags };
+	const uint8_t opcode = (uint8_t)wr->opcode;
+	const bool has_inv = verbs_wr_has(opcode, WR_HAS_INV);
+	const bool is_inline = (wr->send_flags & RL_SEND_INLINE) != 0;
 
-	if (UNLIKELY(type == RL_QPT_XRC_SEND))
-		w.xrc_srqn = wr->qp_type.xrc.remote_srqn;
+	w->wr_id = wr->wr_id;
+	w->remote_addr = wr->wr.rdma.remote_addr;
+	w->compare_add = 0;
+	w->swap = 0;
+	w->rkey = wr->wr.rdma.rkey;
+	w->imm = has_inv ? wr->invalidate_rkey : ntohl(wr->imm_data);
+	w->num_sge = is_inline ? 0 : (uint32_t)wr->num_sge;
+	w->inline_len = is_inline ? (uint32_t)bytes : 0;
+	w->opcode = opcode;
+	w->flags = (uint8_t)wr->send_flags;
+	w->xrc_srqn = UNLIKELY(type == RL_QPT_XRC_SEND) ? wr->qp_type.xrc.remote_srqn : 0;
 	if (UNLIKELY(type == RL_QPT_UD)) {
-		w.remote_addr = ring_send_to(wr->wr.ud.remote_qpn, wr->wr.ud.remote_qkey);
-		w.rkey = ((const struct ah *)wr->wr.ud.ah)->key;
-	} else if (verbs_wr_is_atomic(wr->opcode)) {
-		w.remote_addr = wr->wr.atomic.remote_addr;
-		w.rkey = wr->wr.atomic.rkey;
-		w.compare_add = wr->wr.atomic.compare_add;
-		w.swap = wr->wr.atomic.swap;
-	} else if (UNLIKELY(wr->opcode == RL_WR_FLUSH)) {
-		w.remote_addr = wr->wr.flush.remote_addr;
-		w.rkey = wr->wr.flush.rkey;
-		w.compare_add = wr->wr.flush.length;
-		w.swap = feth_of(wr);
+		w->remote_addr = ring_send_to(wr->wr.ud.remote_qpn, wr->wr.ud.remote_qkey);
+		w->rkey = ((const struct ah *)wr->wr.ud.ah)->key;
+	} else if (verbs_wr_is_atomic(opcode)) {
+		w->remote_addr = wr->wr.atomic.remote_addr;
+		w->rkey = wr->wr.atomic.rkey;
+		w->compare_add = wr->wr.atomic.compare_add;
+		w->swap = wr->wr.atomic.swap;
+	} else if (UNLIKELY(opcode == RL_WR_FLUSH)) {
+		w->remote_addr = wr->wr.flush.remote_addr;
+		w->rkey = wr->wr.flush.rkey;
+		w->compare_add = wr->wr.flush.length;
+		w->swap = feth_of(wr);
+	} else if (UNLIKELY(verbs_wr_has(opcode, WR_HAS_BIND))) {
+		(wr->opcode == RL_WR_REG_MR ? put_register : put_bind)(w, wr);
 	}
-	w.imm = verbs_wr_has(wr->opcode, WR_HAS_INV) ? wr->invalidate_rkey : ntohl(wr->imm_data);
-	if (UNLIKELY(verbs_wr_has(w.opcode, WR_HAS_BIND)))
-		(wr->opcode == RL_WR_REG_MR ? put_register : put_bind)(&w, wr);
-	if ((wr->send_flags & RL_SEND_INLINE) != 0) {
-		w.inline_len = (uint32_t)bytes;
-		put_inline((uint8_t *)wqe->sge, wr);
-	} else {
-		w.num_sge = (uint32_t)wr->num_sge;
-		if (wr->num_sge > 0) /* none: the list may be NULL */
-			memcpy(wqe->sge, wr->sg_list, (size_t)wr->num_sge * sizeof(wqe->sge[0]));
-	}
-	memcpy(wqe, &w, sizeof(w));
+	if (is_inline)
+		put_inline((uint8_t *)w->sge, wr);
+	else if (wr->num_sge > 0) /* none: the list may be NULL */
+		memcpy(w->sge, wr->sg_list, (size_t)wr->num_sge * sizeof(w->sge[0]));
 }
 
 /* Tell the QP's worker, unless it has yet to look. */

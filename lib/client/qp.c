@@ -43,7 +43,7 @@ client_qp_free(struct qp *qp)
  * Behind an error every request has one: then this may run ahead, in a QP that sends no more.
  */
 void
-client_qp_completed(struct qp *qp, bool is_recv)
+client_qp_completed(struct qp *qp, bool is_recv, uint32_t n)
 {
 	_Atomic uint32_t *done = is_recv ? &qp->rq_done : &qp->sq_done;
 	const struct ring *r = is_recv ? &qp->rq : &qp->sq;
@@ -53,12 +53,12 @@ client_qp_completed(struct qp *qp, bool is_recv)
 		return;
 	posted = atomic_load_explicit(&r->sh->prod, memory_order_acquire);
 	at = atomic_load_explicit(done, memory_order_relaxed);
-	if (!is_recv) {
-		while (at != posted && qp->signaled[at & r->mask] == 0)
-			at++;
+	if (is_recv) {
+		at += n < posted - at ? n : posted - at;
+	} else {
+		for (; n != 0 && at != posted; at++)
+			n -= qp->signaled[at & r->mask];
 	}
-	if (at != posted)
-		at++;
 	atomic_store_explicit(done, at, memory_order_release);
 }
 
