@@ -2,12 +2,14 @@
 /*
  * One behaviour, two ways: what the fast paths take, the full path would have taken, and nobody can
  * see which it was. Random sessions, each played twice: in one world packets and requests take the
- * fast paths where they can, in the other one none does. What leaves is the same, turn by turn.
+ * fast paths where they can, in the other one none does, and no vector instruction of ours is used.
+ * What leaves is the same, turn by turn.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "cpu.h"
 #include "qp_ah.h"
 #include "stage_06_fast.h"
 #include "ways.h"
@@ -96,10 +98,26 @@ choose(struct world *w, struct qp *qp)
 	static const uint16_t knobs[] = { RESP_KNOB_LEN_PAD_DROP, RESP_KNOB_RNR_FIRST,
 		RESP_KNOB_EARLY_DROP, RESP_KNOB_HALF_DUP, RESP_KNOB_J_ACK, RESP_KNOB_IMM_LOC,
 		RESP_KNOB_CREDITS, RESP_KNOB_EVENT_WITH_CQE, RESP_KNOB_KEEP };
+	static const uint16_t req_knobs[] = { REQ_KNOB_BAD_AETH_DROP, REQ_KNOB_ACK_FOR_READ_FATAL,
+		REQ_KNOB_CREDITS, REQ_KNOB_LEN_PAD_DROP, REQ_KNOB_READ_FILL, REQ_KNOB_READ_KEEP,
+		REQ_KNOB_PATCH };
+	struct requester *r = &qp->req;
 
 	if (ways_one_in(w, 3) && qp->type == QPT_RC)
 		for (uint32_t i = 0; i < 9; i++)
 			qp->resp.knobs |= ways_one_in(w, 8) ? knobs[i] : 0;
+	if (ways_one_in(w, 4) && qp->type == QPT_RC)
+		for (uint32_t i = 0; i < ARRAY_LEN(req_knobs); i++)
+			r->knobs |= ways_one_in(w, 3) ? req_knobs[i] : 0;
+	r->knobs |= (r->knobs & REQ_KNOB_READ_KEEP) != 0 ? REQ_KNOB_READ_FILL : 0;
+	r->knobs |= ways_one_in(w, 2) ? REQ_KNOB_PLACEMENT : 0;
+	if (ways_one_in(w, 4))
+		r->window = 1 + ways_next(w) % 9;
+	if (ways_one_in(w, 4))
+		r->ackreq_interval = (uint8_t)(1 + ways_next(w) % 5);
+	if (ways_one_in(w, 4))
+		r->max_rd_atomic = (uint8_t)(1 + ways_next(w) % 4);
+	r->rounds = ways_one_in(w, 6);
 	qp->flags |= ways_one_in(w, 4) ? QPF_TRACE : 0;
 	qp->flags |= ways_one_in(w, 4) ? QPF_CNP : 0;
 	qp->flags |= ways_one_in(w, 4) ? QPF_SIG_ALL : 0;
@@ -107,10 +125,51 @@ choose(struct world *w, struct qp *qp)
 		qp->resp.access &= (access_t)ways_next(w);
 	if (ways_one_in(w, 4))
 		qp->resp.min_rnr_timer = (uint8_t)(ways_next(w) % 32);
-	if (ways_one_in(w, 4))
+	if (ways_one_in(w, 4) && qp->type == QPT_RC)
 		qp->resp.max_dest_rd_atomic = (uint8_t)(ways_next(w) % 5);
 	if (ways_one_in(w, 4))
 		qp->req.rnr_retry = qp->req.rnr_left = 7;
+}
+
+/** Some queue pairs are soon where PSNs and MSNs begin anew. */
+static void
+wrap(struct world *w, struct qp *qp)
+{
+	if (!ways_one_in(w, 3))
+		return;
+	requester_reset(&qp->req, psn(PSN_MASK - ways_next(w) % 30));
+	qp->resp.epsn = psn(PSN_MASK - ways_next(w) % 30);
+	qp->resp.msn = PSN_MASK - ways_next(w) % 30;
+	if (ways_one_in(w, 2))
+		qp->req.head = qp->req.sending = qp->req.fresh = qp->req.tail = 0u - SQ_WRS;
+}
+
+/** Some have another kind of frames. */
+static void
+route(struct world *w, struct ways_qp *q)
+{
+	struct qp_attr a = q->qp->attr;
+	struct wire_path back = bed_path();
+
+	q->path = back;
+	if (q->qp->type == QPT_UD || !ways_one_in(w, 4))
+		return;
+	if (ways_one_in(w, 2)) {
+		back.ipv6 = a.path.ipv6 = true;
+		memset(back.src_ip, 0, 16);
+		memset(back.dst_ip, 0, 16);
+		back.src_ip[0] = back.dst_ip[0] = 0xfd;
+		back.src_ip[15] = 2;
+		back.dst_ip[15] = 1;
+		memcpy(a.path.src_ip, back.dst_ip, 16);
+		memcpy(a.path.dst_ip, back.src_ip, 16);
+	}
+	if (!back.ipv6 || ways_one_in(w, 2)) {
+		back.vlan = a.path.vlan = true;
+		back.vlan_tci = a.path.vlan_tci = 5;
+	}
+	assert_int_equal(bed_modify(w->b, q->qp, &a, QP_ATTR_AV), 0);
+	q->path = back;
 }
 
 static void
@@ -141,8 +200,11 @@ begin(struct world *w, struct bed *b, uint32_t seed)
 	w->q[OF_UD].qp->qkey = WAYS_QKEY;
 	w->handle = qp_ah_add(b->ahs, PD, bed_port(), &path, 0, true);
 	make_shared(w);
-	for (uint32_t i = 0; i < WAYS_QPS; i++)
+	for (uint32_t i = 0; i < WAYS_QPS; i++) {
 		choose(w, w->q[i].qp);
+		wrap(w, w->q[i].qp);
+		route(w, &w->q[i]);
+	}
 	mem_pattern_fill(b->memory, MR_LEN, 9, 0);
 }
 
@@ -175,6 +237,8 @@ post_send(struct world *w, uint32_t i)
 	static const uint8_t opcodes[] = { WR_SEND, WR_SEND, WR_RDMA_WRITE, WR_RDMA_WRITE,
 		WR_SEND_WITH_IMM, WR_RDMA_WRITE_WITH_IMM, WR_RDMA_READ, WR_RDMA_READ,
 		WR_ATOMIC_FETCH_AND_ADD, WR_ATOMIC_CMP_AND_SWP };
+	static const uint8_t rare[] = { WR_SEND_WITH_INV, WR_SEND_WITH_INV, WR_ATOMIC_WRITE,
+		WR_FLUSH, WR_LOCAL_INV, WR_BIND_MW };
 	struct ring_send_wqe *s = ring_produce_slot(&w->q[i].sq, SQ_WRS);
 	const uint32_t len =
 		ways_one_in(w, 4) && i != OF_UD ? ways_next(w) % 5000 : ways_next(w) % (PMTU + 1);
@@ -184,6 +248,8 @@ post_send(struct world *w, uint32_t i)
 	memset(s, 0, w->q[i].sq.stride);
 	s->wr_id = ++w->b->wr_id;
 	s->opcode = opcodes[ways_next(w) % (i == OF_UD ? 2 : i == OF_UC ? 6 : 10)];
+	if (i != OF_UD && i != OF_UC && ways_one_in(w, w->tame / 5))
+		s->opcode = rare[ways_next(w) % 6];
 	s->flags = (uint8_t)((ways_one_in(w, 2) ? SEND_SIGNALED : 0) |
 			     (ways_one_in(w, 4) ? SEND_SOLICITED : 0) |
 			     (ways_one_in(w, 20) ? SEND_FENCE : 0));
@@ -200,9 +266,22 @@ post_send(struct world *w, uint32_t i)
 		s->sge[k] = (struct ring_sge){ MR_VA + ways_next(w) % 5000 +
 						       (s->opcode == WR_RDMA_READ ? 0 : WAYS_STILL),
 			len / s->num_sge, ways_one_in(w, w->tame) ? 0xbad : MR_KEY };
+	if (s->num_sge != 0 && ways_one_in(w, w->tame / 3)) /* it ends in the middle of the bytes */
+		s->sge[s->num_sge - 1].addr = MR_VA + MR_LEN - 1 - ways_next(w) % 99;
+	if (s->num_sge > 1 && ways_one_in(w, 4))
+		s->sge[ways_next(w) % s->num_sge].length = ways_next(w) % 3;
+	if (s->num_sge > 1 && ways_one_in(w, 8))
+		s->sge[ways_next(w) % s->num_sge] = (struct ring_sge){ 0, 0, 0xbad };
 	if (s->opcode >= WR_ATOMIC_CMP_AND_SWP && s->opcode <= WR_ATOMIC_FETCH_AND_ADD) {
 		s->num_sge = 1;
 		s->sge[0] = (struct ring_sge){ MR_VA + 8, 8, MR_KEY };
+	} else if (s->opcode == WR_FLUSH) {
+		s->num_sge = 0;
+		s->compare_add = 4096;
+		s->swap = FLUSH_GLOBAL;
+	} else if (s->opcode == WR_ATOMIC_WRITE) {
+		s->num_sge = 1;
+		s->sge[0] = (struct ring_sge){ MR_VA + 8 + WAYS_STILL, 8, MR_KEY };
 	} else if (ways_one_in(w, 8) && s->opcode != WR_RDMA_READ) {
 		s->flags |= SEND_INLINE;
 		s->inline_len = ways_next(w) % 65;
@@ -220,7 +299,7 @@ application(struct world *w)
 			post_receive(w, shared ? &w->srq_producer : &w->q[i].rq,
 				shared ? WAYS_SRQ : RQ_WRS, shared ? 2 : 4);
 	}
-	for (uint32_t n = ways_next(w) % 6; n != 0; n--) {
+	for (uint32_t n = ways_next(w) % (ways_one_in(w, 10) ? 24 : 6); n != 0; n--) {
 		const uint32_t i = ways_one_in(w, 2) ? ways_next(w) % WAYS_QPS : w->at;
 		struct mbox_msg m = { .type = MBOX_QP_POSTED };
 
@@ -230,6 +309,44 @@ application(struct world *w)
 	}
 	if (ways_one_in(w, 100))
 		atomic_store(&w->b->mr->valid, !atomic_load(&w->b->mr->valid));
+}
+
+/** Through RESET: the same number, other PSNs. */
+static void
+begin_anew(struct world *w, struct qp *qp)
+{
+	static const uint8_t states[] = { QPS_RESET, QPS_INIT, QPS_RTR, QPS_RTS };
+	static const uint32_t masks[] = { 0, 0, QP_ATTR_RQ_PSN, QP_ATTR_SQ_PSN };
+	static struct qp_attr a[4];
+
+	for (uint32_t i = 0; i < 4; i++) {
+		struct mbox_msg m = { .type = MBOX_QP_MODIFY,
+			.modify = { qp, &a[i], QP_ATTR_STATE | masks[i] } };
+
+		a[i].qp_state = states[i];
+		a[i].rq_psn = qp->resp.epsn.v - ways_next(w) % 5;
+		a[i].sq_psn = qp->req.next.v - ways_next(w) % 5;
+		assert_int_equal(mbox_send_down(&w->b->mbox, &m), 0);
+	}
+}
+
+/** To another state, with whatever is under way. */
+static void
+modify(struct world *w)
+{
+	static struct qp_attr a;
+	struct qp *qp = w->q[ways_next(w) % WAYS_QPS].qp;
+	const uint8_t is = atomic_load(&qp->state);
+	struct mbox_msg m = { .type = MBOX_QP_MODIFY, .modify = { qp, &a, QP_ATTR_STATE } };
+
+	if (ways_one_in(w, 2) && qp->type == QPT_RC) {
+		begin_anew(w, qp);
+		return;
+	}
+	if (is != QPS_RTS && is != QPS_SQD)
+		return;
+	a.qp_state = ways_one_in(w, 4) ? QPS_ERR : is == QPS_RTS ? QPS_SQD : QPS_RTS;
+	assert_int_equal(mbox_send_down(&w->b->mbox, &m), 0);
 }
 
 static void
@@ -270,6 +387,8 @@ step(struct world *w, uint32_t number)
 	/* One burst: an ACK of the next one is another ACK, unless a READ waits before it. */
 	for (uint32_t n = ways_next(w) % (ways_one_in(w, 3) ? PIPELINE_BURST - 2 : 12); n != 0;)
 		n -= RTE_MIN(n, ways_packet(w));
+	if (ways_one_in(w, w->tame / 5))
+		modify(w);
 	for (uint32_t n = 0; n < TURNS; n++) {
 		bed_turn(w->b);
 		ways_look_at_frames(w);
@@ -290,12 +409,15 @@ end(struct world *w)
 	mem_area_destroy(&w->srq.area);
 }
 
+static uint32_t bits; /* of registers: none are wider */
+
 static void
 play(void **state, uint32_t seed, bool full)
 {
 	static struct world w;
 
 	all_take_the_full_path = full;
+	cpu_limit(full ? 64 : bits);
 	begin(&w, *state, seed);
 	ways_log_open(full);
 	for (uint32_t n = 0; n < STEPS; n++)
@@ -348,8 +470,10 @@ RESP_01_both_ways_the_same(void **state)
 {
 	const char *first = getenv("WAYS_SEED"), *many = getenv("WAYS_SESSIONS");
 	const uint32_t from = first != NULL ? (uint32_t)strtoul(first, NULL, 10) : 1;
+	const char *limit = getenv("UNIT_SIMD_BITS");
 	const uint32_t n = many != NULL ? (uint32_t)strtoul(many, NULL, 10) : SESSIONS;
 
+	bits = limit != NULL ? (uint32_t)strtoul(limit, NULL, 10) : UINT32_MAX;
 	for (uint32_t seed = from; seed < from + n; seed++) {
 		play(state, seed * 2654435761u, false);
 		play(state, seed * 2654435761u, true);

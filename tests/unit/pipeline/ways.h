@@ -25,13 +25,14 @@ enum {
 
 struct ways_qp {
 	struct qp *qp;
-	struct ring rq, sq; /* producers */
-	uint32_t next;      /* the PSN that its peer uses next in this turn */
-	uint32_t responses; /* so many packets were answered in this turn */
-	uint32_t asks;      /* ... so many READs and ATOMICs were sent in it */
-	bool well;          /* the QP had not failed before it */
-	uint8_t open;       /* enum responder_open, as its peer has it */
-	uint32_t left;      /* bytes of an open WRITE, likewise */
+	struct ring rq, sq;    /* producers */
+	uint32_t next;         /* the PSN that its peer uses next in this turn */
+	uint32_t responses;    /* so many packets were answered in this turn */
+	uint32_t asks;         /* ... so many READs and ATOMICs were sent in it */
+	struct wire_path path; /* the peer's */
+	bool well;             /* the QP had not failed before it */
+	uint8_t open;          /* enum responder_open, as its peer has it */
+	uint32_t left;         /* bytes of an open WRITE, likewise */
 	uint64_t counters[STAT_MAX];
 };
 

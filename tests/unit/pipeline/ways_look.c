@@ -6,7 +6,7 @@
 
 #include "ways.h"
 
-enum { ROOM = 16 << 20 };
+enum { ROOM = 16 << 20, EVENTS = 256 };
 
 static struct {
 	char *text[2];
@@ -77,7 +77,9 @@ ways_look_at_frames(const struct world *w)
 			sizeof(frames[to].text) - frames[to].len,
 			"frame to %x opcode %02x PSN %x length %u ext %016llx bytes %016llx\n",
 			p->dest_qpn, p->opcode, p->psn.v, p->payload_len,
-			(unsigned long long)be64_load(wire_ext(p)),
+			wire_ext(p) + 8 > p->frame + p->frame_len
+				? 0ULL
+				: (unsigned long long)be64_load(wire_ext(p)),
 			(unsigned long long)sum_of(p->frame, p->frame_len));
 		frames[to].len += (size_t)n;
 		assert_true(frames[to].len < sizeof(frames[to].text));
@@ -109,21 +111,34 @@ look_at_completions(struct world *w)
 }
 
 static void
+say_event(const struct ring_aeq_event *e)
+{
+	say("event of %x code %u source %u event %u fatal %u PSN %x wqe %u rule %u "
+	    "opcode %02x state %u syndrome %02x fault %u flags %x\n",
+		e->id, e->code, e->source, e->event, e->fatal, e->psn, e->wqe_index, e->rule,
+		e->opcode, e->state, e->syndrome, e->fault, e->flags);
+}
+
+/** Events of each queue pair: timers of several that end at once may end in any order. */
+static void
 look_at_events(struct world *w)
 {
-	struct ring_aeq_event e;
+	struct ring_aeq_event e[EVENTS];
 	struct mbox_msg m;
+	uint32_t n = 0;
 
 	while (mbox_recv_up(&w->b->mbox, &m, 1) != 0) {
 		say("message %u\n", m.type);
 		if (m.type == MBOX_PACKET)
 			rte_pktmbuf_free(m.pkt.m);
 	}
-	while (mbox_next_event(&w->b->mbox, &e))
-		say("event of %x code %u source %u event %u fatal %u PSN %x wqe %u rule %u "
-		    "opcode %02x state %u syndrome %02x fault %u flags %x\n",
-			e.id, e.code, e.source, e.event, e.fatal, e.psn, e.wqe_index, e.rule,
-			e.opcode, e.state, e.syndrome, e.fault, e.flags);
+	while (n < EVENTS && mbox_next_event(&w->b->mbox, &e[n]))
+		n++;
+	assert_true(n < EVENTS);
+	for (uint32_t group = 0; group <= WAYS_QPS; group++)
+		for (uint32_t i = 0; i < n; i++)
+			if (RTE_MIN(e[i].id - QPN, (uint32_t)WAYS_QPS) == group)
+				say_event(&e[i]);
 	mbox_events_done(&w->b->mbox);
 }
 

@@ -232,6 +232,54 @@ of_ud(struct world *w, struct ways_qp *q, struct wire_fields *f)
 	f->psn = ways_one_in(w, 6) ? psn(ways_next(w) & PSN_MASK) : psn(q->next++ & PSN_MASK);
 }
 
+/** The frame's bytes from the n-th on are those of a second segment. */
+static void
+cut(struct rte_mbuf *m, uint32_t n)
+{
+	struct rte_mbuf *rest = bed_frame(&(struct wire_fields){ .opcode = OP_RC_ACKNOWLEDGE });
+
+	rest->data_len = (uint16_t)(m->data_len - n);
+	memcpy(rte_pktmbuf_mtod(rest, uint8_t *), rte_pktmbuf_mtod(m, uint8_t *) + n,
+		rest->data_len);
+	m->data_len = (uint16_t)n;
+	m->next = rest;
+	m->nb_segs = 2;
+}
+
+/** What a wire, a switch or a driver makes of a frame. @param how 0: nothing. */
+static void
+mangle(struct rte_mbuf *m, uint32_t how)
+{
+	enum { HEADERS = 80, PAD = 40 };
+	uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
+	const uint32_t number = how >> 3, len = m->data_len, at = number % HEADERS;
+
+	switch (how % 8) {
+	case 1: /* cut off */
+		m->data_len = (uint16_t)(1 + number % len);
+		m->pkt_len = m->data_len;
+		break;
+	case 2: /* padded */
+		memset(frame + len, 0xee, number % PAD);
+		m->data_len = (uint16_t)(len + number % PAD);
+		m->pkt_len = m->data_len;
+		break;
+	case 3:
+		cut(m, number % 2 != 0 ? len : 1 + number % len);
+		break;
+	case 4: /* one bit is another one; if the frame has no tag its ICRC knows */
+	case 5: /* or does not */
+		if (at >= len)
+			break;
+		frame[at] ^= (uint8_t)BIT32(number / HEADERS % 8);
+		if (how % 8 == 4)
+			bed_reseal(m);
+		break;
+	default:
+		break;
+	}
+}
+
 uint32_t
 ways_packet(struct world *w)
 {
@@ -239,7 +287,8 @@ ways_packet(struct world *w)
 	uint32_t copies = ways_one_in(w, 8) ? 1 + ways_next(w) % 3 : 1;
 	struct ways_qp *q = &w->q[i];
 	struct wire_fields f = { .opcode = 0 };
-	struct wire_path path = bed_path();
+	struct wire_path path = q->path;
+	uint32_t how;
 	bool bad;
 
 	for (size_t k = 0; k < sizeof(payload) && payload[1] == 0; k++)
@@ -258,12 +307,14 @@ ways_packet(struct world *w)
 		odd_answer(w, q, &f);
 	path.tos = ways_one_in(w, 20) ? 3 : 2; /* CE */
 	bad = ways_one_in(w, 40);
+	how = ways_one_in(w, 20) ? ways_next(w) : 0;
 	copies = f.opcode == OP_RC_READ_REQUEST ? 1 : copies;
 	for (uint32_t k = 0; k < copies; k++) {
 		struct rte_mbuf *m = bed_frame_on(&path, &f);
 
 		if (bad)
 			rte_pktmbuf_mtod(m, uint8_t *)[m->data_len - 1] ^= 1;
+		mangle(m, how);
 		bed_put(w->b, m);
 	}
 	return copies;
