@@ -224,6 +224,19 @@ rig_post_sends(struct rig *r)
 }
 
 void
+rig_post_lists(struct rig *r)
+{
+	post_send(r, WR_RDMA_WRITE, 0, 1, PMTU);
+	post_send(r, WR_SEND, 0, 3, 300);
+	post_send(r, WR_RDMA_WRITE, 0, 2, 8);
+	post_send(r, WR_SEND, SEND_INLINE, 0, 20);
+	post_send(r, WR_RDMA_WRITE_WITH_IMM, 0, 4, PMTU / 4);
+	post_send(r, WR_SEND, 0, 1, 8);
+	post_send(r, WR_SEND, 0, 2, 0);
+	post_send(r, WR_SEND, 0, 2, PMTU);
+}
+
+void
 rig_post_bad_sends(struct rig *r)
 {
 	post_send(r, WR_SEND, SEND_INLINE, 0, 64);

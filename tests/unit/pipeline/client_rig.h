@@ -42,6 +42,8 @@ void rig_resize(struct rig *r);
 void rig_end(struct rig *r);
 /** A request of each kind. */
 void rig_post_sends(struct rig *r);
+/** SENDs and RDMA WRITEs of several SGEs, and of one behind which the packet has no pad. */
+void rig_post_lists(struct rig *r);
 /** What has no packet, and the operations of annex A19, twice: the QP has to have that knob. */
 void rig_post_rare(struct rig *r);
 /** The longest there are, too long ones, and one behind them. */

@@ -243,6 +243,8 @@ run_rare(struct rig *r)
 
 static const struct scene scenes[] = {
 	{ "sends", rig_post_sends, run_sends, false, false, 0 },
+	{ "lists", rig_post_lists, run_sends, false, false, 0 },
+	{ "completions of lists", rig_post_lists, run_completions, false, false, 0 },
 	{ "bad sends", rig_post_bad_sends, run_sends, false, false, 0 },
 	{ "binds, FLUSHes, ATOMIC WRITEs", rig_post_rare, run_rare, false, false, 0 },
 	{ "completions", rig_post_sends, run_completions, false, false, 0 },
