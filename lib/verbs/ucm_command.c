@@ -203,26 +203,45 @@ bind_ip(const struct ucm_call *call)
 	return rl_cm_bind_addr(call->id->rl, addr);
 }
 
+/*
+ * The kernel binds an id that is not bound, and then resolves: who is told of the end, perhaps in
+ * another thread, finds the port that the id has. One that is bound keeps its port.
+ * @param from in: what the program names; out: the same, with that port.
+ * @return from; NULL: it names no address but that of the machine.
+ */
+static const struct sockaddr *
+bind_source(struct rl_cm_id *rl, struct sockaddr_in6 *from)
+{
+	struct sockaddr *source = (struct sockaddr *)from;
+	const bool given = source->sa_family != 0 && !ucm_is_loopback(source);
+	/* At the same place in both families. */
+	struct sockaddr_in *own = (struct sockaddr_in *)(void *)rl_cm_get_local_addr(rl);
+	struct sockaddr_in *in = (struct sockaddr_in *)(void *)from;
+
+	if (in->sin_port == 0)
+		in->sin_port = own->sin_port;
+	give_port(source);
+	if (given)
+		return source;
+	if (own->sin_port == 0)
+		own->sin_port = in->sin_port;
+	return NULL;
+}
+
 static int
 resolve_ip(const struct ucm_call *call)
 {
 	const struct rdma_ucm_resolve_ip *c = &call->in->resolve_ip;
-	const struct sockaddr *source = (const struct sockaddr *)&c->src_addr;
-	struct sockaddr_in6 dst = c->dst_addr;
+	struct rl_cm_id *rl = call->id->rl;
+	struct sockaddr_in6 dst = c->dst_addr, from = c->src_addr;
 	struct sockaddr *to = (struct sockaddr *)&dst;
+	const struct sockaddr *source = bind_source(rl, &from);
 	int rc = 0;
 
-	if (source->sa_family == 0 || ucm_is_loopback(source))
-		source = NULL;
 	if (ucm_is_any(to) || ucm_is_loopback(to))
 		rc = ucm_to_self(call->file->channel->context,
-			source != NULL ? source : rl_cm_get_local_addr(call->id->rl), to);
-	if (rc == 0)
-		rc = rl_cm_resolve_addr(call->id->rl, source, to, (int)c->timeout_ms);
-	/* The kernel binds an id that is not bound. */
-	if (rc == 0)
-		give_port(rl_cm_get_local_addr(call->id->rl));
-	return rc;
+			source != NULL ? source : rl_cm_get_local_addr(rl), to);
+	return rc != 0 ? rc : rl_cm_resolve_addr(rl, source, to, (int)c->timeout_ms);
 }
 
 static int

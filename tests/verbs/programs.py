@@ -20,7 +20,8 @@ def environment(sock, **more):
     env = dict(os.environ, ROCELANE_SOCKET=sock, LD_LIBRARY_PATH=os.path.dirname(OURS), **more)
     if env.get("SANITIZER"):
         # What the programs themselves leave behind is not ours to judge.
-        env.update(LD_PRELOAD=env["SANITIZER"], ASAN_OPTIONS="detect_leaks=0")
+        env.update(LD_PRELOAD=":".join([env["SANITIZER"], *filter(None, [more.get("LD_PRELOAD")])]),
+                   ASAN_OPTIONS="detect_leaks=0")
     return env
 
 

@@ -48,9 +48,10 @@ def example(program, *args):
     return programs.start(SOCKET, program, *args)
 
 
-# Arguments: the peer's address, the id's own and its port. Prints the port that the id has.
+# Arguments: the peer's address, the id's own and its port, and one that it is bound to before.
+# Prints the port that the id has.
 PORT_OF_A_CLIENT = """
-import ctypes, socket, struct, sys
+import ctypes, os, socket, struct, sys
 cm = ctypes.CDLL("librdmacm.so.1", use_errno=True)
 cm.rdma_create_event_channel.restype = ctypes.c_void_p
 def good(rc):
@@ -59,9 +60,12 @@ def good(rc):
 def at(ip, port):
     return struct.pack("=H", socket.AF_INET) + struct.pack("!H4s8x", port, socket.inet_aton(ip))
 channel = ctypes.c_void_p(cm.rdma_create_event_channel())
+os.environ["TOLD_FD"] = str(ctypes.c_int.from_address(channel.value).value)
 id, event = ctypes.c_void_p(), ctypes.c_void_p()
 good(cm.rdma_create_id(channel, ctypes.byref(id), None, 0x106))
 own = at(sys.argv[2], int(sys.argv[3])) if sys.argv[2] else None
+if len(sys.argv) > 4:
+    good(cm.rdma_bind_addr(id, at(sys.argv[2] or "0.0.0.0", int(sys.argv[4]))))
 good(cm.rdma_resolve_addr(id, own, at(sys.argv[1], 7471), 2000))
 good(cm.rdma_get_cm_event(channel, ctypes.byref(event)))
 cm.rdma_get_src_port.restype = ctypes.c_uint16
@@ -222,7 +226,8 @@ class Rdmacm(unittest.TestCase):
     def test_port_of_a_client(self):
         """An id that is not bound has a port of its own once its peer's address is resolved, as
         with the kernel; one that is bound keeps it."""
-        for source, text in (None, "0"), ("0.0.0.0", "0"), (LEFT, "0"), (LEFT, "4242"):
+        for source, text in ((None, "0"), ("0.0.0.0", "0"), (LEFT, "0"), (LEFT, "4242"),
+                             ("127.0.0.1", "0"), ("127.0.0.1", "4242")):
             with self.subTest((source, text)):
                 code, out = run(sys.executable, "-c", PORT_OF_A_CLIENT, RIGHT, source or "", text)
                 self.assertEqual(0, code, out)
@@ -230,6 +235,22 @@ class Rdmacm(unittest.TestCase):
                     self.assertIn(int(out), range(1024, 1 << 16))
                 else:
                     self.assertEqual(text, out.strip())
+
+    def test_port_of_a_bound_client(self):
+        """It keeps the port, whether it names its address once more or not."""
+        for source in ("", LEFT):
+            with self.subTest(source):
+                code, out = run(sys.executable, "-c", PORT_OF_A_CLIENT, RIGHT, source, "0", "4242")
+                self.assertEqual((0, "4242"), (code, out.strip()))
+
+    def test_port_of_a_client_before_the_event(self):
+        """As with the kernel: whoever waits for ADDR_RESOLVED finds the port that the id has."""
+        for source in ("", "0.0.0.0", "127.0.0.1", LEFT):
+            with self.subTest(source):
+                code, out = run(sys.executable, "-c", PORT_OF_A_CLIENT, RIGHT, source, "0",
+                                LD_PRELOAD=os.environ["TOLD_PORT"])
+                self.assertEqual(0, code, out)
+                self.assertNotIn("told", out)
 
     def test_no_connections_of_XRC(self):
         for program in (["rdma_xserver"], ["rdma_xclient", "-s", RIGHT]):
