@@ -122,8 +122,8 @@ take_slow(struct qp *qp, const struct ring_send_wqe *wqe, uint32_t position)
 
 /**
  * SENDs, WRITEs and READs of one SGE, neither inline nor too long, word by word. The result is that
- * of take_slow(). @param added flags_added(). @return false: another kind, or longer; nothing was
- * done.
+ * of take_slow(). @param added flags_added(). @return false: another kind, or longer; *wr says
+ * nothing.
  */
 static ALWAYS_INLINE bool
 take_fast(uint32_t added, const struct ring_send_wqe *wqe, struct requester_wr *wr)

@@ -106,7 +106,7 @@ slot_fetch(const struct qp_table *qps, uint32_t qpn)
 	rte_prefetch0(&qps->slot[qpn & qps->mask]);
 }
 
-/** The same with wide registers, from `i` on, up to one that it does not know. @return its index */
+/** read_fast() with wide registers, up to a packet that it does not know. @return its index */
 TARGET_WIRE_WIDE static __attribute__((noinline)) uint32_t
 read_each(const struct worker *w, struct burst *b, uint32_t i)
 {

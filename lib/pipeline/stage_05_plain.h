@@ -4,7 +4,7 @@
 /**
  * @file stage_05_plain.h  A WRITE ONLY, SEND ONLY or ACK and its QP's first line, compared at once.
  *
- * Owner:   stage_05_steer.c; the worker's lcore.
+ * Owner:   stage_05_steer.c, stage_05_half.h; the worker's lcore.
  * Memory:  none.
  * Depends: stage_05_faults.h, responder_fast.h, wire_wide.h; x86 with AVX-512, asked for with
  *          wire_has_wide().
