@@ -10,8 +10,19 @@
  */
 #include <sched.h>
 #include <stdint.h>
+#include <sys/mman.h>
 
 #include <rte_eal.h>
+#include <rte_memory.h>
+
+/* A refusal is none: then its pages are small. */
+static inline int
+eal_memory_huge(const struct rte_memseg_list *list, void *arg)
+{
+	(void)arg;
+	(void)!madvise(list->base_va, list->len, MADV_HUGEPAGE);
+	return 0;
+}
 
 /**
  * rte_eal_init() for a program whose only thread at work is this one. EAL would keep it on the CPU
@@ -27,6 +38,9 @@ eal_init_anywhere(int argc, char **argv)
 
 	if (rc >= 0 && known == 0)
 		sched_setaffinity(0, sizeof(allowed), &allowed);
+	/* Packet buffers: thousands of pages, each written at the start and at the end. */
+	if (rc >= 0)
+		rte_memseg_list_walk(eal_memory_huge, NULL);
 	return rc;
 }
 
