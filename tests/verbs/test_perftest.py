@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """perftest's programs between the two ports: each ends with a row of results at both ends."""
+import glob
 import os
 import re
 import sys
@@ -12,9 +13,15 @@ PERF = os.environ["ROCELANE_PERF"]
 SOCKET = sys.argv.pop(1)
 ITERS = 20
 LONG = "--long" in sys.argv
+XRC_FILES = "/tmp/xrc_domain*"
 
 
 class Perftest(unittest.TestCase):
+    def setUp(self):
+        """What perftest names its XRC domains by stays, and is nobody's but this user's."""
+        before = set(glob.glob(XRC_FILES))
+        self.addCleanup(lambda: [os.remove(f) for f in glob.glob(XRC_FILES) if f not in before])
+
     def play(self, program, *options, size=None, iters=ITERS, asks=None):
         each = iters // 8 if "-q" in options else iters
         outs = programs.pair(SOCKET, program, ["-n", str(each), "-F", *options], asks)

@@ -105,7 +105,7 @@ class Pairs(unittest.TestCase):
 
     def test_gloo(self):
         """Its own code for verbs: completion channels, immediate data, a thread that waits."""
-        self.unpack("libgloo0", "libgloo-dev")
+        self.unpack("libgloo0", "libgloo-dev", "libhiredis0.14")
         pair = self.build("gloo_pair.cc", "usr/include", "usr/lib/libgloo.so.0")
         meet = os.path.join(self.dir, "meet")
         os.mkdir(meet)
