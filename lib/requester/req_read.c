@@ -81,6 +81,21 @@ behind_another(struct requester *r, psn_t p)
 		r->heard = p;
 }
 
+/**
+ * With `fill`: does it lie in front of the piece that is kept, or has it just become its first?
+ * Older requests had all in front of the piece answered before it. So this answers the one for the
+ * missing part, and the response at una has not come before it.
+ */
+static inline bool
+is_of_missing_part(const struct requester *r, const struct wire_pkt *p, enum req_kept kept)
+{
+	const struct requester_wr *w = requester_slot(r, r->head);
+	const uint32_t at = psn_distance(p->psn, w->first);
+
+	return r->recovering && (kept == KEPT_BEFORE || kept == KEPT_MORE) &&
+	       at < req_piece(r, w).begin + (kept == KEPT_MORE);
+}
+
 /** A response beyond the one due at una, which may be lost, or late (req.reorder). */
 static void
 beyond(struct requester *r, const struct wire_pkt *p, ns_t now, struct requester_verdict *v)
@@ -93,6 +108,8 @@ beyond(struct requester *r, const struct wire_pkt *p, ns_t now, struct requester
 		req_hole(r, p->psn, now, v);
 	else if (kept == KEPT_BEFORE && r->implied)
 		behind_another(r, p->psn);
+	if ((r->knobs & REQ_KNOB_READ_KEEP) == 0 && is_of_missing_part(r, p, kept))
+		req_overtaken(r, now, v);
 	if (kept == KEPT_BEFORE && v->act == 0)
 		verdict_drop(v, REQRULE_UNMATCHED_DATA);
 	if (kept == KEPT_BEFORE || (kept != KEPT_NOTHING && (r->knobs & REQ_KNOB_READ_KEEP) != 0))

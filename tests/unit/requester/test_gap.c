@@ -103,6 +103,40 @@ REQ_IMPL_04_the_missing_part(void **state)
 	}
 }
 
+/*
+ * REQ-IMPL-01: of what was asked for again the first is lost once more. What comes behind it, with
+ * room for it or not, tells so: no transport timer is needed.
+ */
+static void
+REQ_IMPL_01_lost_once_more(void **state)
+{
+	struct bed bed, *s = &bed;
+
+	(void)state;
+	for (uint32_t next = 2; next <= 3; next++) { /* the places from 4 on are kept */
+		started(s, 8);
+		s->r.timeout = 0;
+		s->now += 10000;
+		for (uint32_t at = 4; at < 8; at++)
+			data(s, at, 8);
+		expect_asked(s, 0, 4);
+		s->now += 10000;
+		data(s, 0, 8);
+		assert_int_equal(s->r.una.v, S + 1);
+		data(s, next, 8);
+		expect_rule(s, "REQ-IMPL-05");
+		assert_int_equal(s->v.act & REQACT_TIMER, REQACT_TIMER);
+		assert_int_equal((s->v.act & REQACT_PLACE) != 0, next == 3);
+		assert_in_range(s->r.deadline - s->now, 10000, 100 * 10000);
+		expire(s);
+		expect_resend(s, QC_IMPLIED_NAK, "REQ-IMPL-01");
+		expect_asked(s, 1, next == 3 ? 2 : 3);
+		for (uint32_t at = 1; at < (next == 3 ? 3 : 4); at++)
+			data(s, at, 8);
+		expect_done(s, 1);
+	}
+}
+
 /* REQ-IMPL-05: one retry for each gap, and none for what shows it again. */
 static void
 REQ_IMPL_05_two_gaps(void **state)
@@ -456,6 +490,7 @@ REQ_RNR_09_kept_in_the_wait(void **state)
 }
 
 RUN(T(REQ_RNR_09_kept_in_the_wait), T(REQ_IMPL_01_one_late_one_lost),
+	T(REQ_IMPL_01_lost_once_more),
 	T(REQ_IMPL_04_the_missing_part), T(REQ_IMPL_05_first_round_trip), T(REQ_IMPL_05_two_gaps),
 	T(REQ_IMPL_05_answered_between), T(REQ_IMPL_01_the_rest_is_lost), T(REQ_IMPL_05_overtaken),
 	T(REQ_16_kept_already), T(REQ_CLS_B_03_not_kept), T(TMR_07_timeout_keeps),
