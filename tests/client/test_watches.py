@@ -8,6 +8,7 @@ import multiprocessing
 import os
 import select
 import socket
+import statistics
 import time
 import unittest
 
@@ -15,7 +16,7 @@ from attacks import CLIENTS, PID, SLOW_S, SLOWER, Case, connect, soon, warm_up
 
 COPIES, SETS = 500, 240     # 120,000 watches: 10 ms for each event, and more
 MANY, AWAY = 60, 8
-ROUNDS, WRITERS = 4, 2
+ROUNDS, WRITERS = 5, 2
 ASKED = 0.01 * SLOWER       # of an event: what an answer to the operator may take
 PEER = "10.77.0.9"          # nobody's
 
@@ -92,6 +93,18 @@ def control_s():
 
 
 class Watches(Case):
+    def setUp(self):
+        super().setUp()
+        self.alone = []     # of each event that was measured alone: what the control lcore ran
+
+    def tearDown(self):
+        """
+        Others look with interrupts off, and whom a CPU has to answer waits for that: an event may
+        take the control lcore as long as a look though it does not look. But not each of them.
+        """
+        if self.alone:
+            self.assertGreaterEqual(len(self.alone), 3)
+            self.assertLess(statistics.median(self.alone), EVENT_S / 2)
 
     @contextlib.contextmanager
     def cheap(self, events=1):
@@ -102,7 +115,11 @@ class Watches(Case):
             used, asked = control_s() - before, op.asked - asked
         print("%s: %.1f ms of the control lcore, %d events, asked %d times" %
               (self.id(), used * 1e3, events, asked))
-        self.assertLess(used, (events / 2 + asked * ASKED) * EVENT_S)
+        used -= asked * ASKED * EVENT_S
+        if events == 1:
+            self.alone.append(used)
+        else:
+            self.assertLess(used, events / 2 * EVENT_S)
 
     def test_an_eventfd(self):
         """Of a channel: what comes, and what is gone before anybody has heard of it."""
@@ -118,40 +135,44 @@ class Watches(Case):
             with self.cheap(MANY):
                 for handle in ids:
                     c.call("client_cm_destroy", handle=handle)
-            with self.cheap():
-                c.close()
+            c.close()
         self.assert_back()
+
+    def test_an_eventfd_that_ends(self):
+        for _ in range(ROUNDS):
+            c = self.client()
+            c.call("client_cm_channel_create")
+            with watches(c.fds[-1]), self.cheap():
+                c.close()
+                self.assertTrue(soon(lambda: self.clients() == 0))
+            self.assert_back()
 
     def test_what_wakes_workers(self):
         """The dataplane has it last: to close it takes all watches away."""
-        c = self.client()
-        del c.fds[:]
-        c.call("client_presence")
-        fd = c.fds[-1]
-        with watches(fd, open_=False):
-            os.close(fd)
-            del c.fds[-1]
-            with self.cheap():
-                c.close()
-                self.assertTrue(soon(lambda: self.clients() == 0))
-        self.assert_back()
-
-    def test_what_wakes_workers_and_others_write(self):
-        """To take it from the workers is to wait for none of the writers: an event each time."""
-        used = 0.0
         for _ in range(ROUNDS):
             c = self.client()
             del c.fds[:]
             c.call("client_presence")
             fd = c.fds[-1]
-            with watches(fd), writers(fd):
+            with watches(fd, open_=False):
+                os.close(fd)
+                del c.fds[-1]
                 with self.cheap():
-                    used -= control_s()
                     c.close()
                     self.assertTrue(soon(lambda: self.clients() == 0))
-                    used += control_s()
             self.assert_back()
-        self.assertLess(used, ROUNDS * EVENT_S / 2)
+
+    def test_what_wakes_workers_and_others_write(self):
+        """To take it from the workers is to wait for none of the writers: an event each time."""
+        for _ in range(ROUNDS):
+            c = self.client()
+            del c.fds[:]
+            c.call("client_presence")
+            fd = c.fds[-1]
+            with watches(fd), writers(fd), self.cheap():
+                c.close()
+                self.assertTrue(soon(lambda: self.clients() == 0))
+            self.assert_back()
 
     def test_its_end_of_the_socket(self):
         """Answers, and the end."""
@@ -160,9 +181,16 @@ class Watches(Case):
             with self.cheap(MANY):
                 for _ in range(MANY):
                     c.call("client_pd_create")
-            with self.cheap():
-                c.sock.close()
+            c.close()
         self.assert_back()
+
+    def test_its_end_of_the_socket_at_the_end(self):
+        for _ in range(ROUNDS):
+            c = self.client()
+            with watches(c.sock.fileno()), self.cheap():
+                c.sock.shutdown(socket.SHUT_RDWR)     # as if closed: the watches have it, too
+                self.assertTrue(soon(lambda: self.clients() == 0))
+            self.assert_back()
 
     def test_sockets_that_are_turned_away(self):
         with contextlib.ExitStack() as mine:
