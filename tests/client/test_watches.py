@@ -18,6 +18,9 @@ COPIES, SETS = 500, 240     # 120,000 watches: 10 ms for each event, and more
 MANY, AWAY = 60, 8
 ROUNDS, WRITERS = 5, 2
 ASKED = 0.01 * SLOWER       # of an event: what an answer to the operator may take
+# ... and what the event may. A sanitizer maps and unmaps memory all the time, and each time the
+# CPU of him who looks has to answer.
+ALLOWED = 0.5 * SLOWER
 PEER = "10.77.0.9"          # nobody's
 
 
@@ -104,7 +107,7 @@ class Watches(Case):
         """
         if self.alone:
             self.assertGreaterEqual(len(self.alone), 3)
-            self.assertLess(statistics.median(self.alone), EVENT_S / 2)
+            self.assertLess(statistics.median(self.alone), ALLOWED * EVENT_S)
 
     @contextlib.contextmanager
     def cheap(self, events=1):
@@ -119,7 +122,7 @@ class Watches(Case):
         if events == 1:
             self.alone.append(used)
         else:
-            self.assertLess(used, events / 2 * EVENT_S)
+            self.assertLess(used, events * ALLOWED * EVENT_S)
 
     def test_an_eventfd(self):
         """Of a channel: what comes, and what is gone before anybody has heard of it."""
