@@ -18,8 +18,8 @@ COPIES, SETS = 500, 240     # 120,000 watches: 10 ms for each event, and more
 MANY, AWAY = 60, 8
 ROUNDS, WRITERS = 5, 2
 ASKED = 0.01 * SLOWER       # of an event: what an answer to the operator may take
-# ... and what the event may. A sanitizer maps and unmaps memory all the time, and each time the
-# CPU of him who looks has to answer.
+# ... and what an event may. With a sanitizer the dataplane unmaps memory all the time, and each
+# time it waits for the CPU of the thread that looks.
 ALLOWED = 0.5 * SLOWER
 PEER = "10.77.0.9"          # nobody's
 
@@ -102,8 +102,8 @@ class Watches(Case):
 
     def tearDown(self):
         """
-        Others look with interrupts off, and whom a CPU has to answer waits for that: an event may
-        take the control lcore as long as a look though it does not look. But not each of them.
+        Other threads look, with interrupts off. If the control lcore needs that CPU to answer, it
+        waits as long as the look takes. That may happen at an event, but not at most of them.
         """
         if self.alone:
             self.assertGreaterEqual(len(self.alone), 3)

@@ -266,7 +266,19 @@ REQ_IMPL_05_sooner_than_a_round_trip(void **state)
 	expect_resend(s, QC_IMPLIED_NAK, "REQ-IMPL-01");
 }
 
-/** READ `p` and the rest leave again; an ACK beyond it comes after RTT. @return the READ's time. */
+/** A READ and a SEND leave; the ACK of the SEND, at `beyond`, comes after RTT. */
+static void
+read_is_missed(struct bed *s, uint32_t beyond)
+{
+	POST(s, READ(64));
+	POST(s, SEND(64));
+	pump(s);
+	s->now += RTT;
+	ack(s, beyond, ACK);
+	expect_resend(s, QC_IMPLIED_NAK, "REQ-IMPL-01");
+}
+
+/** All of it leaves again, that ACK comes again. @return how long the READ's answer has. */
 static ns_t
 waits_again(struct bed *s, uint32_t beyond)
 {
@@ -315,12 +327,7 @@ REQ_IMPL_05_waits_grow(void **state)
 		POST(s, SEND(64));
 		round_trip(s, RTT);
 		assert_int_equal(s->r.retry_left, 7);
-		POST(s, READ(64));
-		POST(s, SEND(64));
-		pump(s);
-		s->now += RTT;
-		ack(s, S + 5, ACK);
-		expect_resend(s, QC_IMPLIED_NAK, "REQ-IMPL-01");
+		read_is_missed(s, S + 5);
 		assert_in_range(waits_again(s, S + 5), first - first / 50, first + first / 50);
 	}
 }
@@ -345,12 +352,7 @@ REQ_IMPL_05_waits_for_the_newest(void **state)
 			POST(s, SEND(64));
 			round_trip(s, k == 0 ? RTT : rows[i].newest);
 		}
-		POST(s, READ(64));
-		POST(s, SEND(64));
-		pump(s);
-		s->now += RTT;
-		ack(s, S + 3, ACK);
-		expect_resend(s, QC_IMPLIED_NAK, "REQ-IMPL-01");
+		read_is_missed(s, S + 3);
 		assert_in_range(waits_again(s, S + 3), rows[i].times * 2 * RTT,
 			rows[i].times * 2 * (s->r.rtt_min + RTT / 100));
 	}
