@@ -59,6 +59,19 @@ def run(sock, program, *args, **more):
     return proc.returncode, out
 
 
+def remove_xrc_files(test):
+    """When the test ends. XRC domains are named by files there, which no other user may open."""
+    names = "/tmp/xrc_domain*"
+    before = set(glob.glob(names))
+
+    def clean():
+        for path in set(glob.glob(names)) - before:
+            with contextlib.suppress(FileNotFoundError, PermissionError):   # another run's
+                os.remove(path)
+
+    test.addCleanup(clean)
+
+
 def free_port():
     with socket.socket() as s:
         s.bind(("", 0))

@@ -1,8 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """perftest's programs between the two ports: each ends with a row of results at both ends."""
-import contextlib
-import glob
 import os
 import re
 import sys
@@ -14,20 +12,11 @@ PERF = os.environ["ROCELANE_PERF"]
 SOCKET = sys.argv.pop(1)
 ITERS = 20
 LONG = "--long" in sys.argv
-XRC_FILES = "/tmp/xrc_domain*"
 
 
 class Perftest(unittest.TestCase):
     def setUp(self):
-        """perftest leaves files there, which no other user may open."""
-        before = set(glob.glob(XRC_FILES))
-
-        def clean():
-            for path in set(glob.glob(XRC_FILES)) - before:
-                with contextlib.suppress(FileNotFoundError, PermissionError):   # another run's
-                    os.remove(path)
-
-        self.addCleanup(clean)
+        programs.remove_xrc_files(self)
 
     def play(self, program, *options, size=None, iters=ITERS, asks=None):
         each = iters // 8 if "-q" in options else iters

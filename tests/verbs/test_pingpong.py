@@ -13,6 +13,9 @@ ROUNDS = 30        # each may take time slices of several programs
 
 
 class PingPong(unittest.TestCase):
+    def setUp(self):
+        programs.remove_xrc_files(self)
+
     def play(self, program, *options, each=1, iters=ROUNDS):
         """Both ends exchange `iters` messages; with -c each compares what it received."""
         outs = programs.pair(SOCKET, program, ["-g", "0", "-n", str(iters), *options])
