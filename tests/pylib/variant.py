@@ -34,6 +34,13 @@ COVERING = (
     "simd=64,trace=on,workers=2,qps=256",
 )
 
+# Each value is in one of these or in the run by default. The rest of COVERING is for --long.
+BRIEF = (
+    "simd=256,workers=2,vlan=7,qps=256",
+    "simd=128,trace=on,ip=6,qps=256",
+    "simd=64,errbuf=off,ip=6,vlan=7",
+)
+
 # Each value but those of simd is in this or in the run by default; unit tests have 64 and 256.
 SANITIZED = (
     "simd=64,errbuf=off,trace=on,workers=2,ip=6,vlan=7,qps=256",

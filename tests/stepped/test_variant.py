@@ -14,6 +14,12 @@ class Choice(unittest.TestCase):
         self.assertEqual([], variant.uncovered(variant.COVERING))
         self.assertEqual(256, len(set(variant.every())))
 
+    def test_each_value_is_covered_without_the_long_ones(self):
+        self.assertEqual(set(), set(variant.BRIEF) - set(variant.COVERING))
+        runs = [variant.read(text) for text in ("",) + variant.BRIEF]
+        for name, values in variant.OPTIONS.items():
+            self.assertEqual(set(values), {run[name] for run in runs})
+
     def test_each_value_is_covered_under_the_sanitizers(self):
         """Of the widths the widest and the narrowest: the others are the unit tests' in each
         build (pipeline_plain_256 and its like)."""

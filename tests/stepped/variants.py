@@ -3,7 +3,7 @@
 """The rules' tests in one process on one code path: TAP on standard output.
 
 usage: variants.py VARIANT [NAME...]    such as errbuf=off,ip=6 and test_resp or a part of a test's
-       variants.py --list all|covering|sanitized      variants, one a line
+       variants.py --list all|covering|brief|sanitized      variants, one a line
 
 pylib/variant.py says what a variant is. Environment: ROCELANE_STEPPED, the program.
 """
@@ -33,6 +33,7 @@ def main():
     if len(sys.argv) == 3 and sys.argv[1] == "--list":
         import variant
         print("\n".join({"all": variant.every(), "covering": variant.COVERING,
+                         "brief": variant.BRIEF,
                          "sanitized": variant.SANITIZED}[sys.argv[2]]))
         return
     if len(sys.argv) < 2 or sys.argv[1].startswith("-"):

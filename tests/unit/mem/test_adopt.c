@@ -204,7 +204,7 @@ come_and_go(void *arg)
 static void
 areas_change_meanwhile(void **state UNUSED)
 {
-	enum { LOOKS = 100000000 };
+	enum { LOOKS = 20000000 };
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE), large = 8 << 20, all = 2 * large;
 	uint8_t *base = mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct neighbours n = { .large = { .base = base, .len = large, .page_size = page },
