@@ -64,6 +64,17 @@ pipeline_cq_run_begin(const struct worker *w, struct cq_run *run, struct qp_cq *
 	return true;
 }
 
+__attribute__((noinline)) bool
+pipeline_cq_run_fits(
+	const struct worker *w, struct cq_run *run, const struct qp_cq *cq, uint32_t n)
+{
+	cq_run_end(run);
+	if (!qp_cq_is_alone(cq, w->index))
+		return true;
+	return !atomic_load_explicit(&cq->error, memory_order_relaxed) &&
+	       ring_cq_fits_alone(&cq->ring, n);
+}
+
 int
 pipeline_cq_add(struct worker *w, struct qp *qp, struct qp_cq *cq, const struct ring_completion *c)
 {

@@ -133,6 +133,22 @@ cq_run_has(const struct worker *w, struct cq_run *run, struct qp_cq *cq)
 	       pipeline_cq_run_begin(w, run, cq);
 }
 
+/**
+ * Have n more completions of this worker a place in the queue, by what the host says now? Where
+ * others add to it as well, or it was resized, nobody can know: true. The run ends.
+ */
+bool pipeline_cq_run_fits(
+	const struct worker *w, struct cq_run *run, const struct qp_cq *cq, uint32_t n);
+
+/** The same, which the run knows as a rule. */
+static ALWAYS_INLINE bool
+cq_run_fits(const struct worker *w, struct cq_run *run, struct qp_cq *cq, uint32_t n)
+{
+	return UNLIKELY(cq == NULL) ||
+	       (LIKELY(cq_run_has(w, run, cq)) && LIKELY(run->end - run->at >= n)) ||
+	       pipeline_cq_run_fits(w, run, cq, n);
+}
+
 /** Write the next one, of this QP number, for which there is a place, and publish it. */
 static ALWAYS_INLINE void
 cq_run_write(struct cq_run *run, uint32_t qpn, ns_t now, const struct ring_completion *c)

@@ -104,6 +104,19 @@ run_end(struct worker *w, struct ack_run *run)
 	succeeded_count(w, &run->all);
 }
 
+/**
+ * Do all completions of these ACKs have a place? The one that has none fails the QP, and the event
+ * names the ACK that brought it (REQ-CLS-F-01): then one ACK is taken after the other.
+ */
+static ALWAYS_INLINE bool
+acks_fit(const struct worker *w, const struct qp *qp, const struct acks *a, struct ack_run *run)
+{
+	const struct requester *r = &qp->req;
+
+	return LIKELY(cq_run_fits(
+		w, &run->cq, qp->send_cq, RTE_MIN(a->ahead + 1, r->fresh - r->head)));
+}
+
 /** ACKs of what is outstanding. @param a out. @return false: nothing was done. */
 static ALWAYS_INLINE bool
 acks_take(struct worker *w, const struct burst *b, uint32_t i, uint32_t end, struct acks *a,
@@ -116,6 +129,8 @@ acks_take(struct worker *w, const struct burst *b, uint32_t i, uint32_t end, str
 
 	if (!may_complete(qp) || UNLIKELY(!acks_find(b, i, end, a)))
 		return false;
+	if (a->n > 1 && !acks_fit(w, qp, a, run))
+		acks_find(b, i, i + 1, a);
 	n = requester_take_acks(r, a->ahead, w->now);
 	completed(w, qp, first, n, &b->pkt[i + a->n - 1], run);
 	return true;

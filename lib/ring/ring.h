@@ -330,6 +330,17 @@ ring_cq_reserve_alone(struct ring_cq *q, uint32_t *index)
 	return ring_cq_at(q, prod);
 }
 
+/** Are n places free, by what the host says now? True of a ring that is left: nothing is added. */
+static inline bool
+ring_cq_fits_alone(const struct ring_cq *q, uint32_t n)
+{
+	const uint32_t prod = atomic_load_explicit(&q->tail, memory_order_relaxed);
+	const uint32_t limit = RING_LOAD(uint32_t, &q->limit);
+	const uint32_t used = prod - atomic_load_explicit(&q->sh->cons, memory_order_acquire);
+
+	return limit == 0 || (used <= limit && limit - used >= n);
+}
+
 /** The same of the n places behind `index`, which ring_cq_room_alone() has said, all at once. */
 static inline void
 ring_cq_taken_alone(struct ring_cq *q, uint32_t index, uint32_t n)

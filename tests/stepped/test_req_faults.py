@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Faults on this side, a peer that vanishes, a peer that answers rubbish, a queue that overflows:
 each ends in its status and event; nothing hangs, and every packet buffer comes back."""
+import json
 import os
 import random
 import struct
@@ -12,6 +13,11 @@ from dut_req import LKEY, LVA, S, ReqCase, Sent, transport_ns
 from roce import pattern
 
 OTHER = 0x12
+
+
+def timeless(record):
+    """The same without what depends on when it was."""
+    return {k: v for k, v in record.items() if not k.endswith(("time_ns", "_ns", "time"))}
 
 
 class Faults(ReqCase):
@@ -225,6 +231,28 @@ class Overflow(Faults):
         self.assertEqual(before, self.local(0, 4096))
         self.no_more()
         self.assertEqual([], self.events())
+
+    def overflowed_by(self, feed):
+        """What is told when the third of five answers meets a full queue."""
+        self.req(cqe=2)
+        self.sends(6)
+        before = self.dut.counters()
+        feed(*[self.peer.acknowledge(S + i) for i in range(5)])
+        after = self.dut.counters()
+        said = [json.loads(json.dumps(x), object_hook=timeless)
+                for x in (self.events(), self.rpc("qp_query", qp_num=QPN))]
+        moved = {k: after[k] - before[k] for k in after if after[k] != before[k]}
+        return [self.statuses(), said, moved]
+
+    def test_REQ_CLS_F_01_by_answers_of_one_burst(self):
+        """They are the same to who asks why as answers one by one: the third one is named."""
+        one_by_one, at_once = self.overflowed_by(self.each), self.overflowed_by(self.feed)
+        self.assertEqual(one_by_one, at_once)
+        statuses, (events, qp), moved = at_once
+        self.assertEqual([(100, "SUCCESS"), (101, "SUCCESS")], statuses)
+        self.assertEqual([("CQ_ERR", 0), ("QP_FATAL", S + 2)],
+                         [(e["event_type"], e["psn"]) for e in events])
+        self.assertEqual((S + 2, 3), (qp["last_acked_psn"], moved["rx_responses"]))
 
     def test_REQ_CLS_F_01_while_it_is_flushed(self):
         """The error has room, the flushed ones have not: what was there stays readable."""
