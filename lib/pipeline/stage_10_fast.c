@@ -116,7 +116,7 @@ requests_make(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf **m
 
 	if (UNLIKELY(!is_fast_template(&qp->tmpl) || !is_fast_pool(pool, r->pmtu)))
 		return 0;
-	most = RTE_MIN(most, requester_run_begin(r, &run));
+	most = RTE_MIN(most, requester_run_begin(r, &run, w->now));
 	if (plain)
 		run.acked = true;
 	wire_head_init(&head);
@@ -199,7 +199,8 @@ reads_make(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf **m, u
 
 	if (UNLIKELY(!is_fast_template(&qp->tmpl) || !is_fast_pool(pool, 0)))
 		return 0;
-	most = RTE_MIN(RTE_MIN(most, requester_reads_most(r)), requester_run_begin(r, &run));
+	most = RTE_MIN(most, requester_reads_most(r));
+	most = RTE_MIN(most, requester_run_begin(r, &run, w->now));
 	wire_head_init(&head);
 	for (sent = 0; sent < most; sent++) {
 		struct requester_wr *wr = &r->wr[run.at & r->wr_mask];
@@ -209,7 +210,7 @@ reads_make(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf **m, u
 
 		if (UNLIKELY(from->host[sent] == NULL) ||
 			UNLIKELY(!mem_is_valid(from->region[sent])) ||
-			UNLIKELY(!requester_run_read(&run, wr, w->now, &s)))
+			UNLIKELY(!requester_run_read(&run, wr, &s)))
 			break;
 		frame = frame_begin(one, frame_at(pool));
 		wire_head_write(&head, &qp->tmpl, frame,

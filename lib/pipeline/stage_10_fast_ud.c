@@ -70,7 +70,7 @@ pipeline_fast_datagrams(
 	if (UNLIKELY(!is_fast_pool(pool, r->pmtu)))
 		return 0;
 	d.handle = 0;
-	most = RTE_MIN(most, requester_run_begin(r, &run));
+	most = RTE_MIN(most, requester_run_begin(r, &run, w->now));
 	for (sent = 0; sent < most; sent++) {
 		struct requester_wr *wr = &r->wr[run.at & r->wr_mask];
 		struct rte_mbuf *one = in[-1];

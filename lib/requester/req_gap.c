@@ -154,7 +154,7 @@ req_hole(struct requester *r, psn_t p, ns_t now, struct requester_verdict *v)
 		return; /* what is missing is asked for anyway, or this came before that */
 	if (most > 1 && !r->recovering && psn_distance(r->heard, r->una) < most) {
 		if (first)
-			req_overtaken(r, now, v);
+			req_overtaken(r, p, now, v);
 		return;
 	}
 	req_implied_nak(r, p, BEYOND_DATA, REQRULE_IMPLIED_DATA, now, v);

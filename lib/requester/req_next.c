@@ -53,10 +53,9 @@ sent_read(struct requester *r, struct requester_wr *w, uint32_t span, bool start
 {
 	r->reads += starts;
 	r->reply_psns += span - (psn_eq(r->cur, w->first) || psn_eq(r->cur, r->una));
+	w->sent_at = requester_stamp(now);
 	if (starts && is_read(w))
-		requester_read_begins(w, now);
-	else
-		w->sent_at = requester_stamp(now);
+		requester_read_begins(w);
 	if (!psn_eq(r->cur, w->first) || (is_read(w) && w->imm != 0)) { /* REQ-IMPL-04 */
 		w->resumed += w->resumed < UINT8_MAX;
 		r->asked = r->cur;
@@ -114,7 +113,8 @@ emit(struct requester *r, struct requester_wr *w, const struct segment *s, uint3
 		.imm = w->imm };
 
 	if (starts) {
-		requester_assign(w, at, s->kind == SEGMENT_ATOMIC ? 1 : psns_of(w->len, shift));
+		requester_assign(w, at, s->kind == SEGMENT_ATOMIC ? 1 : psns_of(w->len, shift),
+			requester_stamp(now));
 	}
 	if (!data)
 		sent_read(r, w, span, starts, now);
@@ -148,6 +148,7 @@ stop(struct requester *r, enum requester_stop why, ns_t now, struct requester_pa
 		return why;
 	}
 	r->cur = psn_sub(r->cur, 1);
+	w->sent_at = requester_stamp(now);
 	emit(r, w, segment_of(w), EMIT_DATA | EMIT_ASK, now, out);
 	requester_timer_start(r, now);
 	return REQ_SEND;

@@ -109,7 +109,7 @@ beyond(struct requester *r, const struct wire_pkt *p, ns_t now, struct requester
 	else if (kept == KEPT_BEFORE && r->implied)
 		behind_another(r, p->psn);
 	if ((r->knobs & REQ_KNOB_READ_KEEP) == 0 && is_of_missing_part(r, p, kept))
-		req_overtaken(r, now, v);
+		req_overtaken(r, p->psn, now, v);
 	if (kept == KEPT_BEFORE && v->act == 0)
 		verdict_drop(v, REQRULE_UNMATCHED_DATA);
 	if (kept == KEPT_BEFORE || (kept != KEPT_NOTHING && (r->knobs & REQ_KNOB_READ_KEEP) != 0))
@@ -119,7 +119,7 @@ beyond(struct requester *r, const struct wire_pkt *p, ns_t now, struct requester
 
 		lost = k.end - k.begin >= most;
 		if (kept == KEPT_FIRST)
-			req_overtaken(r, now, v);
+			req_overtaken(r, p->psn, now, v);
 	}
 	if (lost)
 		req_implied_nak(r, p->psn, BEYOND_DATA, REQRULE_IMPLIED_DATA, now, v);
@@ -147,7 +147,7 @@ still_missing(struct requester *r, ns_t now, struct requester_verdict *v)
 {
 	const uint16_t rule = v->rule;
 
-	req_overtaken(r, now, v);
+	req_overtaken(r, r->una, now, v);
 	v->rule = rule;
 }
 
@@ -198,7 +198,7 @@ take(struct requester *r, struct requester_wr *w, ns_t now, struct requester_ver
 	else
 		r->reply_psns = 0;
 	if (UNLIKELY(r->rtt_min == 0) && !r->recovering)
-		r->rtt_min = 1 + req_age(w->sent_at, now);
+		r->rtt_min = 1 + requester_age(w->sent_at, now);
 	requester_acknowledge(r, psns, wrs);
 	req_moved(r, from, now, v);
 	if (UNLIKELY(r->holes))

@@ -108,12 +108,12 @@ req_retry(struct requester *r, enum requester_counter cause, enum requester_rule
  * Everything else may come of either pass, or of a copy that stands before the READ in this one:
  * copies are acknowledged with the newest PSN that the peer has taken (REQ-17). The READ's own
  * response then comes soon, or it is lost. So it is given time, and the time is a multiple of what
- * has passed since it left, or of the shortest round trip if that is longer: whatever the round
- * trip is, it is over when the answer to a later packet has been here for so long. Then a retry is
- * due, one for a pass, since the next starts all this anew. It is in vain only where one round trip
- * takes several times as long as another. More time is given where none is known, where the PSN
- * goes on from the last one heard of (an old pass does; a new one begins again lower), and where
- * the retry would be the last.
+ * has passed since it left, or since that left which was answered, or of the shortest round trip if
+ * that is longer: whatever the round trip is, it is over when the answer to a later packet has been
+ * here for so long. Then a retry is due, one for a pass, since the next starts all this anew. It is
+ * in vain only where one round trip takes several times as long as another. More time is given
+ * where none is known, where the PSN goes on from the last one heard of (an old pass does; a new
+ * one begins again lower), and where the retry would be the last.
  */
 enum pass { PASS_OLD, PASS_NEW, PASS_UNKNOWN };
 
@@ -145,6 +145,33 @@ patience(const struct requester *r, bool goes_on, uint32_t age)
 	for (unsigned i = 0; i < r->longer && 2 * wait <= enough; i++)
 		wait *= 2;
 	return wait;
+}
+
+/**
+ * How long ago that left which a response at PSN `p` beyond una answers: a round trip is no longer.
+ * The READ at una, which left `age` ns ago, may have been lost long before. In a resend all leaves
+ * at once, but for a last SEND or WRITE that is sent once more to ask (REQ-07).
+ */
+static uint32_t
+answered_age(const struct requester *r, psn_t p, uint32_t age, ns_t now)
+{
+	const struct requester_wr *w;
+	uint32_t first = r->head, end = r->fresh - 1, answered;
+
+	ASSERT(r->head != r->fresh);
+	while (first != end) { /* the PSNs of work requests rise */
+		const uint32_t mid = first + (end - first) / 2;
+
+		if (psn_cmp(requester_slot(r, mid)->last, p) < 0)
+			first = mid + 1;
+		else
+			end = mid;
+	}
+	w = requester_slot(r, first);
+	if (r->recovering && requester_is_read_or_atomic(w))
+		return age;
+	answered = requester_age(w->sent_at, now);
+	return answered != 0 && answered < age ? answered : age; /* nothing comes back at once */
 }
 
 static void
@@ -179,14 +206,14 @@ req_implied_nak(struct requester *r, psn_t p, enum beyond kind, enum requester_r
 	struct requester_verdict *v)
 {
 	bool goes_on = r->implied ? psn_cmp(p, r->heard) > 0 : r->overlaps;
-	uint32_t age = req_age(requester_slot(r, r->head)->sent_at, now);
+	uint32_t age = requester_age(requester_slot(r, r->head)->sent_at, now);
 	enum pass pass = pass_of(r, p, goes_on, age);
 
 	if (kind == BEYOND_NAK && r->patched) /* it comes once, and nothing newer is taken */
 		pass = PASS_NEW;
 
 	if (!r->recovering && r->rtt_min == 0)
-		r->rtt_min = age; /* of what came behind the READ: it is no longer than this */
+		r->rtt_min = answered_age(r, p, age, now);
 	if (pass == PASS_NEW || (pass == PASS_UNKNOWN && age == 0)) {
 		if (!r->holes)
 			r->heard = p;
@@ -198,17 +225,19 @@ req_implied_nak(struct requester *r, psn_t p, enum beyond kind, enum requester_r
 		r->heard = p;
 	r->implied |= kind == BEYOND_DATA;
 	if (pass == PASS_UNKNOWN)
-		doubt(r, now + patience(r, goes_on, age), v);
+		doubt(r, now + patience(r, goes_on, answered_age(r, p, age, now)), v);
 	else
 		verdict_drop(v, REQRULE_IMPLIED_AGAIN);
 }
 
 void
-req_overtaken(struct requester *r, ns_t now, struct requester_verdict *v)
+req_overtaken(struct requester *r, psn_t p, ns_t now, struct requester_verdict *v)
 {
+	const uint32_t age = requester_age(requester_slot(r, r->head)->sent_at, now);
+
 	if (psn_eq(r->cur, r->una)) /* it is asked for again anyway, maybe behind an RNR wait */
 		return;
-	doubt(r, now + patience(r, false, req_age(requester_slot(r, r->head)->sent_at, now)), v);
+	doubt(r, now + patience(r, false, answered_age(r, p, age, now)), v);
 }
 
 /*

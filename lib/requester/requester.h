@@ -56,7 +56,8 @@ struct requester_wr {
 	                      * of a local one it is the caller's, 0 at first */
 	uint8_t num_sge;     /* the caller's */
 	uint8_t xrc_srqn[3]; /* XRC: the peer's SRQ, big-endian; the caller's */
-	uint32_t sent_at;    /* READ, ATOMIC: when it last left, requester_stamp() */
+	uint32_t sent_at;    /* requester_stamp() of when it began to leave, or of when its newest
+	                      * packet was sent once more to ask; READ, ATOMIC: when it last left */
 };
 _Static_assert(sizeof(struct requester_wr) == 64, "one cache line");
 
@@ -201,6 +202,15 @@ static inline uint32_t
 requester_stamp(ns_t now)
 {
 	return (uint32_t)(now >> 6);
+}
+
+/** Nanoseconds since a requester_stamp(). */
+static inline uint32_t
+requester_age(uint32_t stamp, ns_t now)
+{
+	uint32_t units = requester_stamp(now) - stamp;
+
+	return units < UINT32_MAX >> 6 ? units << 6 : UINT32_MAX;
 }
 
 /** Is all of the window open? Otherwise packets were lost of late. */

@@ -170,6 +170,7 @@ struct requester_run {
 	uint32_t asked;  /* how many ask */
 	uint32_t reads;  /* how many are READs */
 	uint32_t pmtu;
+	uint32_t stamp;     /* of now */
 	psn_t timed;        /* with `times` */
 	bool times;         /* a round trip is being timed */
 	bool acked;         /* something answers */
@@ -179,7 +180,7 @@ struct requester_run {
 
 /** @return packets at most; 0: none is for the fast path, and there is nothing to end. */
 static ALWAYS_INLINE uint32_t
-requester_run_begin(const struct requester *r, struct requester_run *run)
+requester_run_begin(const struct requester *r, struct requester_run *run, ns_t now)
 {
 	const uint32_t flying = psn_distance(r->cur, r->una), used = flying - r->reply_psns + 1;
 	uint32_t odd, most = r->tail - r->sending;
@@ -201,6 +202,7 @@ requester_run_begin(const struct requester *r, struct requester_run *run)
 		.since = r->since_ackreq,
 		.each = requester_asks_each(r, r->window),
 		.pmtu = r->pmtu,
+		.stamp = requester_stamp(now),
 		.times = r->timed_at != 0,
 		.acked = wire_is_acked(r->transport),
 		.timed_from = (uint8_t)requester_timed_from(r),
@@ -226,7 +228,7 @@ requester_run_next(
 	ASSERT(run->at != run->end && run->flying < REQUESTER_PSNS_MAX);
 	run->at++;
 	ask = requester_must_ask(flags, run->at == run->tail, run->since, run->each) & run->acked;
-	requester_assign(w, run->psn, 1);
+	requester_assign(w, run->psn, 1, run->stamp);
 	out->psn = run->psn;
 	out->ask = ask;
 	out->flags = run->migreq;
@@ -254,16 +256,15 @@ requester_reads_most(const struct requester *r)
 
 /** requester_run_next() of a READ of one packet, for as many as requester_reads_most() says. */
 static ALWAYS_INLINE bool
-requester_run_read(
-	struct requester_run *run, struct requester_wr *w, ns_t now, struct requester_start *out)
+requester_run_read(struct requester_run *run, struct requester_wr *w, struct requester_start *out)
 {
 	if (UNLIKELY((requester_what(w) & REQUESTER_WHAT_READ) != WR_RDMA_READ) ||
 		UNLIKELY(w->len - 1 >= run->pmtu) || UNLIKELY(!run->acked))
 		return false;
 	ASSERT(run->at != run->end && run->flying < REQUESTER_PSNS_MAX);
 	run->at++;
-	requester_assign(w, run->psn, 1);
-	requester_read_begins(w, now);
+	requester_assign(w, run->psn, 1, run->stamp);
+	requester_read_begins(w);
 	*out = (struct requester_start){ .psn = run->psn, .flags = run->migreq, .ask = true };
 	if (run->flying >= run->timed_from && !run->times) {
 		run->times = true;

@@ -129,15 +129,6 @@ req_check_verdict(const struct requester *r, const struct requester_verdict *v)
 	ASSERT((v->act & REQACT_DRAINED) == 0 || r->draining);
 }
 
-/** Nanoseconds since a requester_stamp(). */
-static ALWAYS_INLINE uint32_t
-req_age(uint32_t stamp, ns_t now)
-{
-	uint32_t units = requester_stamp(now) - stamp;
-
-	return units < UINT32_MAX >> 6 ? units << 6 : UINT32_MAX;
-}
-
 /** How an error ends: everything but the completion status and FATAL code is the caller's. */
 static inline void
 fail_head(struct requester *r, struct requester_verdict *v, uint8_t status, uint8_t fatal)
@@ -350,8 +341,8 @@ enum beyond { BEYOND_ACK, BEYOND_NAK, BEYOND_DATA };
 /** A positive ACK, any other, or data at PSN `p` beyond the READ or ATOMIC response due at una. */
 void req_implied_nak(struct requester *r, psn_t p, enum beyond kind, enum requester_rule rule,
 	ns_t now, struct requester_verdict *v);
-/** The response at una may have been overtaken: it is missed when it does not come soon. */
-void req_overtaken(struct requester *r, ns_t now, struct requester_verdict *v);
+/** One at `p` may have overtaken the response at una: it is missed when it does not come soon. */
+void req_overtaken(struct requester *r, psn_t p, ns_t now, struct requester_verdict *v);
 
 /* ---- req_pace.c */
 

@@ -176,14 +176,15 @@ requester_migreq(const struct requester *r)
 	return r->unmigrated ? 0 : PKT_MIGREQ;
 }
 
-/** A work request starts at PSN `at`: it gets its PSNs (REQ-01). */
+/** A work request starts at PSN `at`: it gets its PSNs (REQ-01). @param stamp of now. */
 static ALWAYS_INLINE void
-requester_assign(struct requester_wr *w, psn_t at, uint32_t psns)
+requester_assign(struct requester_wr *w, psn_t at, uint32_t psns, uint32_t stamp)
 {
 	ASSERT(psns != 0 && psns <= PSN_HALF);
 	w->first = at;
 	w->last = psn_add(at, psns - 1);
 	w->resumed = 0;
+	w->sent_at = stamp;
 }
 
 /**
@@ -210,10 +211,9 @@ requester_sent(struct requester *r, uint32_t sending, uint32_t fresh, psn_t cur,
 
 /** A READ is asked for, for the first time: nothing of it is kept. */
 static ALWAYS_INLINE void
-requester_read_begins(struct requester_wr *w, ns_t now)
+requester_read_begins(struct requester_wr *w)
 {
 	ASSERT(w->opcode == WR_RDMA_READ);
-	w->sent_at = requester_stamp(now);
 	w->imm = 0;
 }
 

@@ -145,12 +145,12 @@ asked_next(struct bed *s, struct requester_packet *p)
 
 /** One packet by the short way, if it is for that. */
 static UNUSED bool
-run_one(const struct requester *r, struct requester_run *run, struct requester_wr *w, ns_t now,
+run_one(const struct requester *r, struct requester_run *run, struct requester_wr *w,
 	struct requester_start *start)
 {
 	if (requester_run_next(run, w, true, start))
 		return true;
-	return run->reads < requester_reads_most(r) && requester_run_read(run, w, now, start);
+	return run->reads < requester_reads_most(r) && requester_run_read(run, w, start);
 }
 
 /** requester_next(), and whether the short way agrees. */
@@ -161,7 +161,7 @@ next_packet(struct bed *s, struct requester_packet *p)
 	struct requester_wr *at = &s->wr[r.sending % SLOTS], before = *at, after;
 	struct requester_start start;
 	struct requester_run run;
-	bool starts = requester_run_begin(&r, &run) != 0 && run_one(&r, &run, at, s->now, &start);
+	bool starts = requester_run_begin(&r, &run, s->now) != 0 && run_one(&r, &run, at, &start);
 	enum requester_stop stop;
 
 	if (starts)
@@ -196,8 +196,8 @@ run_ahead(const struct bed *s, struct ahead *a)
 	a->r = s->r;
 	memcpy(a->wr, s->wr, sizeof(a->wr));
 	a->n = 0;
-	most = requester_run_begin(&a->r, &run);
-	while (a->n < most && run_one(&a->r, &run, &a->wr[run.at % SLOTS], s->now, &start))
+	most = requester_run_begin(&a->r, &run, s->now);
+	while (a->n < most && run_one(&a->r, &run, &a->wr[run.at % SLOTS], &start))
 		a->n++;
 	if (a->n != 0)
 		requester_run_end(&a->r, &run, s->now);
