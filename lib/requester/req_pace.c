@@ -185,6 +185,17 @@ req_pace_lost(struct requester *r, enum req_lost how)
 	}
 }
 
+uint32_t
+requester_acked_age(const struct requester *r, ns_t now)
+{
+	const psn_t newest = psn_sub(r->una, 1);
+	const struct requester_wr *w = requester_slot(r, r->head);
+
+	if (r->head == r->fresh || !psn_between(newest, w->first, w->last))
+		w = requester_slot(r, r->head - 1); /* it has just ended */
+	return requester_age(w->sent_at, now + 64); /* no less than it is */
+}
+
 void
 req_pace_round(struct requester *r, ns_t now, struct requester_verdict *v)
 {

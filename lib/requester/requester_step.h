@@ -249,13 +249,25 @@ requester_round_is_over(const struct requester *r)
 	return r->timed_at != 0 && psn_cmp(r->timed, r->una) < 0;
 }
 
-/** A round trip is over. What follows for the window is req_pace_round()'s. */
+/** Nanoseconds since the work request began to leave whose packet was acknowledged just now. */
+uint32_t requester_acked_age(const struct requester *r, ns_t now);
+
+/**
+ * A round trip is over. What follows for the window is req_pace_round()'s. Where no timer ends the
+ * wait for an answer that is lost, what came in its place may have been sent long after: then the
+ * round trip is the latter's.
+ */
 static ALWAYS_INLINE void
 requester_round_take(struct requester *r, ns_t now)
 {
 	uint32_t rtt = ((uint32_t)now | 1) - r->timed_at;
 
 	ASSERT(r->timed_at != 0);
+	if (UNLIKELY(r->timeout == 0)) {
+		const uint32_t age = requester_acked_age(r, now);
+
+		rtt = rtt < age ? rtt : age;
+	}
 	rtt += rtt == 0;
 	r->timed_at = 0;
 	r->rtt = rtt;

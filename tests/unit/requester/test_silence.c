@@ -107,6 +107,60 @@ REQ_IMPL_05_silence_is_no_round_trip(void **state)
 }
 
 /*
+ * A round trip is being timed, and its ACK is lost. The next one says that all has come, after the
+ * silence. @param known a round trip was seen before. @param packets of each message.
+ */
+static void
+timed_is_lost(bool rounds, bool known, uint64_t silence, uint32_t packets)
+{
+	struct bed bed, *s = &bed;
+	uint32_t p;
+
+	bed_init(s);
+	s->r.timeout = 0;
+	s->r.rounds = rounds;
+	for (uint32_t k = 0; k < 2; k++) {
+		for (uint32_t i = 0; i < 8; i++)
+			POST(s, WRITE(packets * PMTU));
+		if (k == 0 && known)
+			round_trip(s, RTT);
+		else if (k == 0)
+			continue;
+		pump(s);
+	}
+	assert_true(s->r.timed_at != 0);
+	s->now += silence;
+	POST(s, WRITE(packets * PMTU));
+	round_trip(s, RTT);
+	assert_int_equal(s->r.una.v, s->r.next.v);
+	assert_in_range(s->r.rtt, RTT, 2 * RTT);
+	assert_in_range(s->r.rtt_min, RTT, 2 * RTT);
+
+	p = s->r.next.v;
+	POST(s, FADD);
+	POST(s, SEND(64));
+	round_trip(s, RTT);
+	expect_resend(s, QC_IMPLIED_NAK, "REQ-IMPL-01");
+	round_trip(s, RTT);
+	assert_int_equal(s->v.act, REQACT_TIMER);
+	assert_in_range(s->r.deadline - s->now, RTT, 4 * RTT);
+	expire(s);
+	expect_resend(s, QC_IMPLIED_NAK, "REQ-IMPL-01");
+	pump(s);
+	expect_psns(s, p, p + 1);
+}
+
+static void
+REQ_IMPL_05_lost_ack_is_no_round_trip(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(silences); i++)
+		for (unsigned k = 0; k < 8; k++)
+			timed_is_lost(
+				(k & 1) != 0, (k & 2) != 0, silences[i], (k & 4) != 0 ? 3 : 1);
+}
+
+/*
  * A resend is lost but for its ACKs, and ends with a packet that did not ask for one, as another
  * READ may not be sent yet. Long after, draining asks with a copy of that packet (REQ-07).
  */
@@ -179,5 +233,5 @@ REQ_IMPL_05_queue_counts(void **state)
 	assert_in_range(s->r.deadline - s->now, 4 * RTT, 16 * RTT);
 }
 
-RUN(T(REQ_IMPL_05_silence_is_no_round_trip), T(REQ_IMPL_05_asked_after_silence),
-	T(REQ_IMPL_05_queue_counts))
+RUN(T(REQ_IMPL_05_silence_is_no_round_trip), T(REQ_IMPL_05_lost_ack_is_no_round_trip),
+	T(REQ_IMPL_05_asked_after_silence), T(REQ_IMPL_05_queue_counts))
