@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * sim [--seeds N] [--first S] [--packets MIN] [--jobs J] [--shared] [--verbose SEED]
+ * sim [--seeds N] [--first S] [--packets MIN] [--jobs J] [--shared] [--timeless] [--verbose SEED]
  *
  * Plays N seeds from S on, and then more until MIN packets have been sent. Prints what was done; or
  * one line that says which seed failed, how to play it again, and what broke. With --shared all
  * runs that may lose packets share a queue with an end, marks and CNPs, have a rate by cc.algo, and
- * req.read_gap=fill; without, one in seven shares a queue. The long run, at idle priority:
+ * req.read_gap=fill; without, one in seven shares a queue. With --timeless most queue pairs of all
+ * runs have timeout 0, where only what is told of a loss leads to a retry; without, of one run in
+ * eight. The long run, at idle priority:
  *
  *   nice -n 19 sim --shared --packets 1000000000 --jobs 2
  */
@@ -39,8 +41,9 @@ sim_fail(struct sim *s, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	printf("sim %s--verbose %llu # %.6f ms: %s\n", s->share.all ? "--shared " : "",
-		(unsigned long long)s->seed, (double)s->now / 1e6, text);
+	printf("sim %s%s--verbose %llu # %.6f ms: %s\n", s->share.all ? "--shared " : "",
+		s->all_timeless ? "--timeless " : "", (unsigned long long)s->seed,
+		(double)s->now / 1e6, text);
 	fflush(stdout);
 	_exit(1);
 }
@@ -62,11 +65,13 @@ crashed(int sig)
 {
 	static const char digits[] = "0123456789";
 	const bool shared = running != NULL && running->share.all;
-	char line[80] = "sim ", number[24];
+	const bool timeless = running != NULL && running->all_timeless;
+	char line[96] = "sim ", number[24];
 	uint64_t seed = running != NULL ? running->seed : 0;
 	size_t n, k = 0;
 
-	strcat(line, shared ? "--shared --verbose " : "--verbose ");
+	strcat(line, shared ? "--shared " : "");
+	strcat(line, timeless ? "--timeless --verbose " : "--verbose ");
 	n = strlen(line);
 	do {
 		number[k++] = digits[seed % 10];
@@ -98,7 +103,7 @@ catch_signals(void)
 struct options {
 	uint64_t seeds, first, packets;
 	uint32_t jobs;
-	bool verbose, shared;
+	bool verbose, shared, timeless;
 	uint64_t verbose_seed;
 };
 
@@ -126,6 +131,7 @@ parse_options(int argc, char **argv)
 		{ "packets", required_argument, NULL, 'p' },
 		{ "jobs", required_argument, NULL, 'j' },
 		{ "shared", no_argument, NULL, 'q' },
+		{ "timeless", no_argument, NULL, 't' },
 		{ "verbose", required_argument, NULL, 'v' },
 		{ NULL, 0, NULL, 0 },
 	};
@@ -151,13 +157,16 @@ parse_options(int argc, char **argv)
 		case 'q':
 			o.shared = true;
 			break;
+		case 't':
+			o.timeless = true;
+			break;
 		case 'v':
 			o.verbose = true;
 			o.verbose_seed = v;
 			break;
 		default:
 			fputs("usage: sim [--seeds N] [--first S] [--packets MIN] [--jobs J] "
-			      "[--shared] [--verbose SEED]\n",
+			      "[--shared] [--timeless] [--verbose SEED]\n",
 				stderr);
 			exit(2);
 		}
@@ -219,6 +228,7 @@ play(const struct options *o, uint32_t job, struct totals *out)
 
 	running = s;
 	s->share.all = o->shared;
+	s->all_timeless = o->timeless;
 	for (; seed < last || s->t.packets * o->jobs < o->packets; seed += o->jobs) {
 		watch(SEED_SECONDS);
 		sim_run(s, seed);
@@ -235,6 +245,7 @@ play_verbose(const struct options *o)
 
 	running = s;
 	s->share.all = o->shared;
+	s->all_timeless = o->timeless;
 	s->verbose = true;
 	sim_run(s, o->verbose_seed);
 	puts("nothing broke");

@@ -143,6 +143,8 @@ any_timeout(struct sim *s)
 {
 	if (s->perfect)
 		return (uint8_t)range(&s->g, 12, 18);
+	if (s->timeless && !rarely(&s->g, 16))
+		return 0;
 	if (rarely(&s->g, s->hostile ? 60 : 6))
 		return 0;
 	return (uint8_t)(rarely(&s->g, 3) ? range(&s->g, 3, 14) : range(&s->g, 5, 8));

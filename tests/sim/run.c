@@ -89,6 +89,7 @@ choose(struct sim *s, uint64_t seed)
 	s->hostile = !rarely(g, 4);
 	s->perfect = !s->hostile && rarely(g, 4);
 	s->fifo = seed % 3 == 0;
+	s->timeless = s->all_timeless || seed % 8 == 5;
 	share_choose(s);
 	s->pairs = rarely(g, 3) ? range(g, 2, PAIRS_MAX) : 1;
 	s->target_packets = rarely(g, 2) ? range(g, 12000, 24000) : range(g, 1000, 5000);

@@ -257,11 +257,10 @@ struct totals {
 struct sim {
 	struct rng g;
 	uint64_t seed;
-	bool verbose;
+	bool verbose, all_timeless;
 	ns_t now;
 	uint64_t order;
-	uint32_t packets;
-	uint32_t target_packets;
+	uint32_t packets, target_packets;
 	uint32_t turns;
 	bool closing;
 	uint32_t pairs;
@@ -290,6 +289,7 @@ struct sim {
 	uint32_t coalesce; /* one packet in so many ends a burst */
 	uint32_t lazy;     /* ns that an ACK waits for a later one; 0: it leaves with its burst */
 	bool hostile;      /* packets may be lost */
+	bool timeless;     /* most queue pairs have no transport timer */
 	bool fifo;         /* nothing is copied, and nothing overtakes */
 	bool perfect;      /* no packet is late, even: nothing may need a retry */
 	ns_t app_at;
