@@ -65,14 +65,11 @@ pipeline_cq_run_begin(const struct worker *w, struct cq_run *run, struct qp_cq *
 }
 
 __attribute__((noinline)) bool
-pipeline_cq_run_fits(
-	const struct worker *w, struct cq_run *run, const struct qp_cq *cq, uint32_t n)
+pipeline_cq_run_fits(struct cq_run *run, struct qp_cq *cq, uint32_t n)
 {
 	cq_run_end(run);
-	if (!qp_cq_is_alone(cq, w->index))
-		return true;
 	return !atomic_load_explicit(&cq->error, memory_order_relaxed) &&
-	       ring_cq_fits_alone(&cq->ring, n);
+	       ring_cq_fits(qp_cq_ring(cq), n);
 }
 
 int

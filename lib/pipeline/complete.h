@@ -134,11 +134,10 @@ cq_run_has(const struct worker *w, struct cq_run *run, struct qp_cq *cq)
 }
 
 /**
- * Have n more completions of this worker a place in the queue, by what the host says now? Where
- * others add to it as well, or it was resized, nobody can know: true. The run ends.
+ * Have n more completions a place in the queue, by what the host says now? Other workers may take
+ * some of them meanwhile. The run ends.
  */
-bool pipeline_cq_run_fits(
-	const struct worker *w, struct cq_run *run, const struct qp_cq *cq, uint32_t n);
+bool pipeline_cq_run_fits(struct cq_run *run, struct qp_cq *cq, uint32_t n);
 
 /** The same, which the run knows as a rule. */
 static ALWAYS_INLINE bool
@@ -146,7 +145,7 @@ cq_run_fits(const struct worker *w, struct cq_run *run, struct qp_cq *cq, uint32
 {
 	return UNLIKELY(cq == NULL) ||
 	       (LIKELY(cq_run_has(w, run, cq)) && LIKELY(run->end - run->at >= n)) ||
-	       pipeline_cq_run_fits(w, run, cq, n);
+	       pipeline_cq_run_fits(run, cq, n);
 }
 
 /** Write the next one, of this QP number, for which there is a place, and publish it. */

@@ -330,15 +330,18 @@ ring_cq_reserve_alone(struct ring_cq *q, uint32_t *index)
 	return ring_cq_at(q, prod);
 }
 
-/** Are n places free, by what the host says now? True of a ring that is left: nothing is added. */
+/** Are n places free, by what the host says now? None is of a ring that was left. */
 static inline bool
-ring_cq_fits_alone(const struct ring_cq *q, uint32_t n)
+ring_cq_fits(const struct ring_cq *q, uint32_t n)
 {
 	const uint32_t prod = atomic_load_explicit(&q->tail, memory_order_relaxed);
 	const uint32_t limit = RING_LOAD(uint32_t, &q->limit);
-	const uint32_t used = prod - atomic_load_explicit(&q->sh->cons, memory_order_acquire);
+	uint32_t used;
 
-	return limit == 0 || (used <= limit && limit - used >= n);
+	if (UNLIKELY(limit == 0))
+		return false;
+	used = prod - atomic_load_explicit(&q->sh->cons, memory_order_acquire);
+	return used <= limit && limit - used >= n;
 }
 
 /** The same of the n places behind `index`, which ring_cq_room_alone() has said, all at once. */
