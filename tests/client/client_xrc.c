@@ -81,7 +81,7 @@ up(struct rl_context *ctx, struct rl_qp *qp, uint8_t port, uint32_t dest, uint8_
 		.max_rd_atomic = 4,
 		.max_dest_rd_atomic = 4,
 		.min_rnr_timer = 1,
-		.timeout = 14,
+		.timeout = 18, /* the machine may be busy */
 		.retry_cnt = 7,
 		.rnr_retry = 7,
 		.ah_attr = { .is_global = 1, .port_num = port } };

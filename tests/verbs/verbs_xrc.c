@@ -157,7 +157,7 @@ up(struct ibv_qp *qp, const struct ibv_qp *peer, struct ibv_context *peers)
 		.path_mtu = IBV_MTU_1024,
 		.dest_qp_num = peer->qp_num,
 		.min_rnr_timer = 12,
-		.timeout = 14,
+		.timeout = 18, /* the machine may be busy */
 		.retry_cnt = 7,
 		.rnr_retry = 7,
 		.ah_attr = { .is_global = 1, .port_num = 1, .grh.hop_limit = 64 } };
