@@ -27,11 +27,11 @@ echo '{"name": "one", "result": "'$result'", "stdout": ""}' >"$dir/meson-logs/$2
 echo "1/1 one $result"
 echo "Ok: 1"
 """
-# The build in $BROKEN fails; in $KILLED it ends the shell that waits for it.
+# The build in $BROKEN fails; in $KILLED it ends the shell that waits for it, and writes no more.
 NINJA = """
-[ "$2" != "$KILLED" ] || kill -KILL $PPID
 mkdir -p "$2/tests/unit"
 cp /bin/true "$2/tests/unit/unit_pipeline_unstable"
+[ "$2" != "$KILLED" ] || kill -KILL $PPID
 [ "$2" != "$BROKEN" ]
 """
 CHECKS = '[ "$KILLED" != checks ] || kill -KILL $$\necho "pass check all" >>"$2"\n'
