@@ -135,6 +135,8 @@ load(const struct dataplane *dp, const char *params, struct rte_tel_data *d)
 		rc = rte_tel_data_add_dict_u64(d, "busy_ns", l->busy_ns);
 	if (rc == 0)
 		rc = rte_tel_data_add_dict_u64(d, "total_ns", l->total_ns);
+	if (rc == 0)
+		rc = rte_tel_data_add_dict_u64(d, "stall_ns", l->stall_ns);
 	return rc;
 }
 

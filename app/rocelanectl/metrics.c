@@ -298,6 +298,8 @@ print_load(const json_t *load)
 {
 	print_seconds(load, "worker_busy_seconds", "busy_ns", "time of turns with work");
 	print_seconds(load, "worker_seconds", "total_ns", "time of all turns");
+	print_seconds(load, "worker_stall_seconds", "stall_ns",
+		"time without a turn for 10 ms or more");
 }
 
 /* Everything is asked for before anything is printed: half a page is no page. */

@@ -50,7 +50,36 @@ local_text(struct diagnose *dg, const struct admin_qp *rec, char *buf, size_t ro
 }
 
 bool
-explain_net_text(struct diagnose *dg, struct admin_qp *rec, uint64_t lost, char *buf, size_t room)
+explain_stall_text(const struct diagnose *dg, const struct admin_qp *rec, ns_t failed, char *buf,
+	size_t room)
+{
+	const ns_t timeout = requester_timeout_ns(rec->attr.timeout);
+	const ns_t tries = 2 * timeout * (rec->attr.retry_cnt + 1u); /* a wait may be late */
+	const ns_t now = dg->env->now, to = failed != 0 ? failed : now;
+	const ns_t from = failed == 0 ? now : tries < to ? to - tries : 0;
+	ns_t longest = 0;
+	uint32_t which = 0;
+
+	for (uint32_t i = 0; i < dg->env->w.workers_n; i++) {
+		const struct stats_load *l = dg->env->w.workers[i].load;
+		const ns_t ns = l != NULL ? stats_stall_between(l, from, to, now) : 0;
+
+		/* The QP's own takes what has come before its timers run (TMR-02). */
+		if (ns > longest && (failed == 0 || (ns >= timeout && i != rec->worker))) {
+			longest = ns;
+			which = i;
+		}
+	}
+	if (longest == 0)
+		return false;
+	snprintf(buf, room, "worker %u stood still for %llu ms", which,
+		(unsigned long long)(longest / TIME_NS_PER_MS));
+	return true;
+}
+
+bool
+explain_net_text(struct diagnose *dg, struct admin_qp *rec, uint64_t lost, ns_t failed, char *buf,
+	size_t room)
 {
 	const bool has_path = rec->port >= 0 && (rec->given & QP_ATTR_AV) != 0;
 	struct text t = { .buf = buf, .room = room };
@@ -78,7 +107,16 @@ explain_net_text(struct diagnose *dg, struct admin_qp *rec, uint64_t lost, char 
 		snprintf(one, sizeof(one), "on the alternate path, %s", other);
 		add(&t, one);
 	}
+	if (explain_stall_text(dg, rec, failed, one, sizeof(one)))
+		add(&t, one);
 	return t.len > 0;
+}
+
+/** When the QP's retries were used up; 0: they are not. */
+static ns_t
+failed_at(const struct qp_error *e)
+{
+	return e->rule == (REQRULE_RETRY_EXHAUSTED | QP_RULE_REQUESTER) ? e->time_ns : 0;
 }
 
 json_t *
@@ -94,7 +132,8 @@ explain_net_json(struct diagnose *dg, struct admin_qp *rec, const struct qp_snap
 		o, "link", rec->port >= 0 ? link_json(dg->net, (uint16_t)rec->port) : json_null());
 	json_object_set_new(o, "not_sent", conf_json_u64(s->stats.c[STAT_tx_no_neighbor]));
 	json_object_set_new(o, "text",
-		explain_net_text(dg, rec, s->stats.c[STAT_tx_no_neighbor], text, sizeof(text))
+		explain_net_text(dg, rec, s->stats.c[STAT_tx_no_neighbor], failed_at(&s->error),
+			text, sizeof(text))
 			? json_string(text)
 			: json_null());
 	return o;
@@ -106,7 +145,7 @@ may_be_the_cause(const struct qp_snapshot *s)
 	const struct qp_error *e = &s->error;
 
 	if (e->time_ns != 0)
-		return e->rule == (REQRULE_RETRY_EXHAUSTED | QP_RULE_REQUESTER);
+		return failed_at(e) != 0;
 	return s->outstanding != 0 || s->stats.c[STAT_tx_no_neighbor] != 0 ||
 	       (!s->resolved && s->state >= QPS_RTR && s->state <= QPS_SQD);
 }
@@ -119,7 +158,8 @@ explain_net_add(
 	json_t *longer;
 
 	if (!may_be_the_cause(s) ||
-		!explain_net_text(dg, rec, s->stats.c[STAT_tx_no_neighbor], text, sizeof(text)))
+		!explain_net_text(dg, rec, s->stats.c[STAT_tx_no_neighbor], failed_at(&s->error),
+			text, sizeof(text)))
 		return summary;
 	longer = json_sprintf("%s; %s", json_string_value(summary), text);
 	json_decref(summary);

@@ -2,7 +2,8 @@
 #ifndef EXPLAIN_NET_H
 #define EXPLAIN_NET_H
 /**
- * @file explain_net.h  What neighbours and links have to do with a QP that does not get on.
+ * @file explain_net.h  What neighbours, links and workers have to do with a QP that does not get
+ * on.
  *
  * Owner:   control lcore.
  * Memory:  new JSON values.
@@ -23,12 +24,20 @@ json_t *explain_net_json(struct diagnose *dg, struct admin_qp *rec, const struct
 /**
  * What is wrong between the QP and its peer, as sentences with "; " between them: a neighbour that
  * does not answer, a route that is missing, a link that is down, an interface that is too small for
- * the QP's packets.
+ * the QP's packets, a worker that did not turn (explain_stall_text()).
  * @param lost the QP's packets that had nowhere to go (tx_no_neighbor).
+ * @param failed when its retries were used up; 0: they are not.
  * @return false: nothing is known to be, and the text is empty.
  */
-bool explain_net_text(
-	struct diagnose *dg, struct admin_qp *rec, uint64_t lost, char *buf, size_t room);
+bool explain_net_text(struct diagnose *dg, struct admin_qp *rec, uint64_t lost, ns_t failed,
+	char *buf, size_t room);
+/**
+ * Which worker did not turn now, or for a timeout or longer while the QP's retries were used up:
+ * "worker 1 stood still for 517 ms". It may have had the peer's packets.
+ * @param failed as above. @return false: none.
+ */
+bool explain_stall_text(const struct diagnose *dg, const struct admin_qp *rec, ns_t failed,
+	char *buf, size_t room);
 
 /**
  * The same behind a summary, where it may be the cause: requests wait for an answer, or retries

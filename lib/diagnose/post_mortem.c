@@ -116,6 +116,13 @@ lost_of(const struct admin_qp *rec)
 	return qp_counter(rec->qp, STAT_tx_no_neighbor);
 }
 
+/** Were its transport retries used up? */
+static bool
+is_given_up(const struct failure *f)
+{
+	return f->error.rule == (REQRULE_RETRY_EXHAUSTED | QP_RULE_REQUESTER);
+}
+
 static void
 surroundings(struct diagnose *dg, struct admin_qp *rec, struct failed_qp *q)
 {
@@ -127,8 +134,9 @@ surroundings(struct diagnose *dg, struct admin_qp *rec, struct failed_qp *q)
 		q->neigh = rec->link.neigh->state;
 		q->neigh_tries = rec->link.neigh->tries;
 	}
-	if (q->f.error.rule == (REQRULE_RETRY_EXHAUSTED | QP_RULE_REQUESTER))
-		explain_net_text(dg, rec, lost_of(rec), q->network, sizeof(q->network));
+	if (is_given_up(&q->f))
+		explain_net_text(dg, rec, lost_of(rec), q->f.error.time_ns, q->network,
+			sizeof(q->network));
 }
 
 static void
@@ -223,14 +231,17 @@ write_line(struct diagnose *dg, const struct admin_qp *rec, const struct failure
 {
 	const struct failed_owner o = owner_of(rec);
 	const bool fed = qp_limits(rec->qp).send_feed && (f->error.flags & QP_ERROR_SEND) != 0;
-	char owner[FAILED_OWNER_TEXT], when[WALL_TEXT], what[FAILURE_TEXT];
+	char owner[FAILED_OWNER_TEXT], when[WALL_TEXT], what[FAILURE_TEXT], still[64];
+	const bool stalled = is_given_up(f) && explain_stall_text(dg, rec, f->error.time_ns, still,
+						       sizeof(still));
 
 	if (!may_write(dg, &o))
 		return;
 	failed_owner_text(&o, owner, sizeof(owner));
 	wall_text(dg->env, f->error.time_ns, when);
 	failure_text(dg, f, what, sizeof(what));
-	log_warn("QP %u of %s failed at %s: %s%s%s%s", f->qpn, owner, when, what,
+	log_warn("QP %u of %s failed at %s: %s%s%s%s%s%s", f->qpn, owner, when, what,
+		stalled ? "; " : "", stalled ? still : "",
 		(f->error.flags & QP_ERROR_COMPLETED) != 0 ? "; completed with " : "",
 		(f->error.flags & QP_ERROR_COMPLETED) != 0
 			? verbs_wc_status_name(f->error.wc_status)

@@ -276,6 +276,9 @@ load_json(const struct methods *ctx, uint32_t worker)
 	json_object_set_new(o, "busy_ns", conf_json_u64(l->busy_ns));
 	json_object_set_new(o, "total_ns", conf_json_u64(l->total_ns));
 	longest_turn(o, &l->longest);
+	json_object_set_new(o, "stall_ns", conf_json_u64(l->stall_ns));
+	json_object_set_new(o, "stalls",
+		json_integer(atomic_load_explicit(&l->stalls_n, memory_order_relaxed)));
 	json_object_set_new(o, "tsc_hz", conf_json_u64(rte_get_tsc_hz()));
 	return o;
 }

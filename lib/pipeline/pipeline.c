@@ -380,15 +380,18 @@ worker_run(struct worker *w, const _Atomic bool *stop, void (*idle)(void *, uint
 	void *idle_ctx)
 {
 	struct stats_load *load = &w->load;
-	ns_t now = w->conf.clock();
+	ns_t now = w->conf.clock(), began = now;
 	uint32_t idle_turns = 0, busy_turns = 0;
 	bool was_busy = false;
 
 	while (!atomic_load_explicit(stop, memory_order_relaxed)) {
-		ns_t began = now;
-		const bool busy = UNLIKELY(w->measuring) ? measured_poll(w, began)
-							 : worker_poll(w, began) != 0;
+		ns_t rests;
+		bool busy;
 
+		stats_turn_begins(load, began, now);
+		began = now;
+		busy = UNLIKELY(w->measuring) ? measured_poll(w, began)
+					      : worker_poll(w, began) != 0;
 		load->turns++;
 		load->busy_turns += busy;
 		/* What a busy turn did after its last reading of the clock counts with the next. */
@@ -404,11 +407,11 @@ worker_run(struct worker *w, const _Atomic bool *stop, void (*idle)(void *, uint
 				idle(idle_ctx, 0);
 			continue;
 		}
-		began = now;
+		rests = now;
 		idle_turns = worker_idle_more(idle_turns);
 		if (idle != NULL)
 			idle(idle_ctx, idle_turns);
 		now = w->conf.clock();
-		load->total_ns += now - began;
+		load->total_ns += now - rests;
 	}
 }

@@ -2,8 +2,8 @@
 #ifndef STATS_LOAD_H
 #define STATS_LOAD_H
 /**
- * @file load.h  What a worker does with its time: busy turns, and when asked for, cycles by stage
- * and the longest turn.
+ * @file load.h  What a worker does with its time: busy turns, stalls, and when asked for, cycles by
+ * stage and the longest turn.
  *
  * Owner:   the worker writes; any lcore reads (as stats.h). `measure` turns the cycles by
  *          stage on.
@@ -14,6 +14,12 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "clock.h"
+#include "compiler.h"
+
+#define STATS_STALL_NS (10 * TIME_NS_PER_MS) /* ten times an idle worker's longest sleep */
+#define STATS_STALLS   8 /* that are kept, the newest ones; one is the writer's */
 
 enum pipeline_stage {
 	STAGE_RX,
@@ -45,6 +51,12 @@ struct stats_turn {
 	uint32_t preempted;    /* others took it */
 };
 
+/** Between the beginnings of two turns: mostly the worker waited for a CPU. */
+struct stats_stall {
+	ns_t end;
+	ns_t ns;
+};
+
 struct stats_load {
 	_Atomic bool measure; /* count cycles by stage; costs about 25 cycles a stage and burst, and
 				 three system calls a turn */
@@ -56,6 +68,28 @@ struct stats_load {
 	uint64_t packets;           /* received while `measure` was set */
 	uint64_t cycles[STAGE_MAX]; /* likewise */
 	struct stats_turn longest;  /* by cpu_ns, while `measure` was set */
+	_Atomic ns_t turned;        /* when the newest turn began; 0: not in worker_run() */
+	ns_t stall_ns;              /* sum of all stalls */
+	_Atomic uint32_t stalls_n;  /* the newest is at (stalls_n - 1) % STATS_STALLS */
+	struct stats_stall stalls[STATS_STALLS];
 };
+
+/** A stall is over, which began at `was`. */
+void stats_stalled(struct stats_load *l, ns_t was, ns_t now);
+
+/** The worker: a turn begins. `was` is when the one before it began. Cost: a store. */
+static inline void
+stats_turn_begins(struct stats_load *l, ns_t was, ns_t now)
+{
+	if (UNLIKELY(now - was >= STATS_STALL_NS))
+		stats_stalled(l, was, now);
+	atomic_store_explicit(&l->turned, now, memory_order_relaxed);
+}
+
+/**
+ * The longest stall that was going on at any time from `from` to `to`, also one that goes on now.
+ * @return 0: none was, or it is forgotten.
+ */
+ns_t stats_stall_between(const struct stats_load *l, ns_t from, ns_t to, ns_t now);
 
 #endif

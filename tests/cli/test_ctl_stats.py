@@ -48,7 +48,7 @@ class Stats(Case):
         """A worker that is busy half of the time, 40 cycles in "rx" and 60 in "tx" a packet."""
         return [{"worker": 0, "lcore": 3, "measure": True, "packets": 1000 * turn,
                  "turns": 10 * turn, "busy_turns": 5 * turn, "busy_ns": 5000 * turn,
-                 "total_ns": 10000 * turn, "tsc_hz": 1000,
+                 "total_ns": 10000 * turn, "tsc_hz": 1000, "stall_ns": 2000000 * turn,
                  "stage_cycles": {"rx": 40000 * turn, "tx": 60000 * turn}}]
 
     def test_stages_are_cycles_between_two_readings(self):
@@ -192,6 +192,7 @@ class Stats(Case):
         self.assertEqual({(): 3}, samples("control_rx_total"))
         self.assertEqual({("0",): 0.000015}, samples("worker_busy_seconds_total"))
         self.assertEqual({("0",): 0.00003}, samples("worker_seconds_total"))
+        self.assertEqual({("0",): 0.006}, samples("worker_stall_seconds_total"))
 
     def test_metrics_of_drops_are_one_family(self):
         """Whatever makes a packet leave early, by reason: their sum is all drops."""

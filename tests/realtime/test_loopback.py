@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """config/examples/{loopback,apm}.json in the real program: in-memory ports, no privileges."""
 import contextlib
+import ctypes
+import glob
 import json
 import os
 import re
@@ -16,6 +18,29 @@ import jsonrpc
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 EXAMPLE = os.path.join(ROOT, "config", "examples", "loopback.json")
 APM = os.path.join(ROOT, "config", "examples", "apm.json")
+
+
+@contextlib.contextmanager
+def held(pid, name):
+    """One thread of a child does not run, as if nothing gave it a CPU. By ptrace(2)."""
+    attach, interrupt, detach = 0x4206, 0x4207, 17
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.ptrace.argtypes = [ctypes.c_long] * 4
+
+    def ask(request):
+        if libc.ptrace(request, tid, 0, 0) != 0:
+            raise OSError(ctypes.get_errno(), "ptrace")
+    for comm in glob.glob(f"/proc/{pid}/task/*/comm"):
+        with open(comm, encoding="ascii") as f:
+            if f.read().strip() == name:
+                tid = int(comm.split("/")[-2])
+    ask(attach)
+    try:
+        ask(interrupt)
+        os.waitpid(tid, 0x40000000)     # __WALL
+        yield
+    finally:
+        ask(detach)
 
 
 class Loopback(unittest.TestCase):
@@ -36,6 +61,7 @@ class Loopback(unittest.TestCase):
                     env=dict(os.environ, XDG_RUNTIME_DIR=where)) as proc:
                 try:
                     with self.connected(proc, config["control"]["socket"], out) as conn:
+                        self.pid = proc.pid
                         yield conn.call
                 finally:
                     proc.terminate()
@@ -116,6 +142,32 @@ class Loopback(unittest.TestCase):
             row = self.until("%d ATOMICs of less than %d ns" % (want, fast_ns), fast)
         # A worker stopped right between clock and port sees packets earlier than they were due.
         self.assertGreaterEqual(row["p50_ns"], 10000)
+
+    def test_REQ_RETRY_07_a_worker_that_stands_still(self):
+        """Its packets wait, so their sender gives up; and it is told which worker that was."""
+        def two(config):
+            config["lcores"]["workers"] = [1, 2]
+            for port in config["ports"]:
+                port["rx_queues"] = 2
+            answers, asks = config["qps"][:2]
+            config["qps"] = [dict(answers, count=1, worker=1, dest_qp_num=32),
+                             dict(asks, count=1, worker=0, timeout=13, retry_cnt=3)]
+
+        def failed():
+            return ask("qp_query", qp_num=32)["qp_state"] == "ERR"
+        with self.started(two) as ask:
+            self.until("a request", lambda: ask("stats", scope="total")["req_messages"] > 0)
+            with held(self.pid, "rte-worker-2"):
+                self.until("the end of all retries", failed)
+                meanwhile = ask("qp_explain", qp_num=32)["summary"]
+            story = ask("qp_post_mortem", qp_num=32)[0]
+            self.until("the worker", lambda: ask("worker_load")[1]["stalls"] > 0)
+            after = ask("qp_explain", qp_num=32)["summary"]
+            stalled_s = ask("worker_load")[1]["stall_ns"] / 1e9
+        for text in (meanwhile, after, story["network"], self.output):
+            self.assertRegex(text, r"worker 1 stood still for \d+ ms")
+        self.assertRegex(self.output, r"REQ-RETRY-07\); worker 1 stood still for \d+ ms; completed")
+        self.assertGreater(stalled_s, 4 * 4.096e-6 * 2 ** 13)
 
     def test_RESP_18_atomics_on_four_lcores(self):
         """Four workers, one word, requests and answers lost: each addition happens once."""
