@@ -52,9 +52,12 @@ moved_rarely(struct requester *r, psn_t from, bool overtaken, struct requester_v
 		v->act |= REQACT_DRAINED;
 }
 
-/** What follows from progress, once requester_acknowledge() has moved una on from `from`. */
+/**
+ * What follows from progress, once requester_acknowledge() has moved una on from `from`.
+ * @param p what was answered.
+ */
 static ALWAYS_INLINE void
-moved(struct requester *r, psn_t from, ns_t now, struct requester_verdict *v)
+moved(struct requester *r, psn_t from, psn_t p, ns_t now, struct requester_verdict *v)
 {
 	bool overtaken = psn_distance(r->cur, from) < psn_distance(r->una, from);
 
@@ -67,7 +70,7 @@ moved(struct requester *r, psn_t from, ns_t now, struct requester_verdict *v)
 			moved_lossy(r, from, false);
 	}
 	if (requester_round_is_over(r))
-		req_pace_round(r, now, v);
+		req_pace_round(r, p, now, v);
 	requester_timer_restart(r, now);
 	if (UNLIKELY(req_is_lossy(r)))
 		req_probe_arm(r, now);
@@ -77,11 +80,12 @@ moved(struct requester *r, psn_t from, ns_t now, struct requester_verdict *v)
 void
 req_moved(struct requester *r, psn_t from, ns_t now, struct requester_verdict *v)
 {
-	moved(r, from, now, v);
+	moved(r, from, psn_sub(r->una, 1), now, v);
 }
 
+/** The next `psns` PSNs from una on are acknowledged, by a response at PSN `p`. */
 static ALWAYS_INLINE enum requester_reach
-acknowledge(struct requester *r, uint32_t psns, ns_t now, struct requester_verdict *v)
+acknowledge(struct requester *r, uint32_t psns, psn_t p, ns_t now, struct requester_verdict *v)
 {
 	const psn_t from = r->una;
 	uint32_t wrs;
@@ -92,16 +96,16 @@ acknowledge(struct requester *r, uint32_t psns, ns_t now, struct requester_verdi
 	v->completed += wrs;
 	v->act |= wrs != 0 ? REQACT_COMPLETE : 0;
 	requester_acknowledge(r, psns, wrs);
-	moved(r, from, now, v);
+	moved(r, from, p, now, v);
 	if (UNLIKELY(reach == REACH_READ))
 		r->timed_out = 0; /* req_overtook(): the peer was further than this */
 	return reach;
 }
 
 enum requester_reach
-req_acknowledge(struct requester *r, uint32_t psns, ns_t now, struct requester_verdict *v)
+req_acknowledge(struct requester *r, psn_t p, ns_t now, struct requester_verdict *v)
 {
-	return acknowledge(r, psns, now, v);
+	return acknowledge(r, psn_distance(p, r->una), p, now, v);
 }
 
 static __attribute__((noinline)) void
@@ -126,6 +130,6 @@ req_ack(struct requester *r, uint32_t ahead, ns_t now, struct requester_verdict 
 	psn_t p = psn_add(r->una, ahead);
 
 	v->rule = REQRULE_ACK;
-	if (UNLIKELY(acknowledge(r, ahead + 1, now, v) == REACH_READ))
+	if (UNLIKELY(acknowledge(r, ahead + 1, p, now, v) == REACH_READ))
 		ack_meets_read(r, p, now, v);
 }

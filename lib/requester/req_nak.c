@@ -82,7 +82,10 @@ req_nak(struct requester *r, psn_t p, uint8_t syndrome, ns_t now, struct request
 	enum syndrome_kind kind = req_syndrome_kind(r, syndrome);
 	uint8_t code = syndrome & (uint8_t)~AETH_KIND_MASK;
 
-	switch (req_acknowledge(r, psn_distance(p, r->una), now, v)) {
+	/* A packet behind `p` brought it. Without a timer it may have been sent long after. */
+	if (UNLIKELY(r->timeout == 0) && kind == SYNDROME_NAK)
+		r->timed_at = 0;
+	switch (req_acknowledge(r, p, now, v)) {
 	case REACH_READ: /* AMB-19: before anything that it says itself */
 		req_implied_nak(r, p, BEYOND_NAK, REQRULE_IMPLIED_NAK, now, v);
 		return;

@@ -149,6 +149,7 @@ stop(struct requester *r, enum requester_stop why, ns_t now, struct requester_pa
 	}
 	r->cur = psn_sub(r->cur, 1);
 	w->sent_at = requester_stamp(now);
+	w->resumed = 1;
 	emit(r, w, segment_of(w), EMIT_DATA | EMIT_ASK, now, out);
 	requester_timer_start(r, now);
 	return REQ_SEND;

@@ -185,22 +185,48 @@ req_pace_lost(struct requester *r, enum req_lost how)
 	}
 }
 
-uint32_t
-requester_acked_age(const struct requester *r, ns_t now)
+const struct requester_wr *
+req_answered(const struct requester *r, psn_t p)
 {
-	const psn_t newest = psn_sub(r->una, 1);
-	const struct requester_wr *w = requester_slot(r, r->head);
+	uint32_t first = r->head, end = r->fresh - 1;
 
-	if (r->head == r->fresh || !psn_between(newest, w->first, w->last))
-		w = requester_slot(r, r->head - 1); /* it has just ended */
-	return requester_age(w->sent_at, now + 64); /* no less than it is */
+	if (psn_cmp(p, r->una) < 0) {
+		const struct requester_wr *w = requester_slot(r, r->head);
+
+		ASSERT(psn_eq(psn_add(p, 1), r->una));
+		return r->head != r->fresh && psn_between(p, w->first, w->last)
+			       ? w
+			       : requester_slot(r, r->head - 1); /* it has just ended */
+	}
+	ASSERT(r->head != r->fresh);
+	while (first != end) { /* the PSNs of work requests rise */
+		const uint32_t mid = first + (end - first) / 2;
+
+		if (psn_cmp(requester_slot(r, mid)->last, p) < 0)
+			first = mid + 1;
+		else
+			end = mid;
+	}
+	return requester_slot(r, first);
+}
+
+uint32_t
+requester_round_of(const struct requester *r, psn_t p, uint32_t passed, ns_t now)
+{
+	const struct requester_wr *w = req_answered(r, p);
+	const uint32_t age = requester_age(w->sent_at, now + 64); /* no less than it is */
+
+	if (age >= passed)
+		return passed;
+	/* Of a copy it may be much too short: what is answered may have been sent before that. */
+	return req_is_copied(w) && age < passed / 2 ? 0 : age;
 }
 
 void
-req_pace_round(struct requester *r, ns_t now, struct requester_verdict *v)
+req_pace_round(struct requester *r, psn_t p, ns_t now, struct requester_verdict *v)
 {
-	requester_round_take(r, now);
-	v->act |= r->rounds ? REQACT_ROUND : 0;
+	if (requester_round_take(r, p, now))
+		v->act |= r->rounds ? REQACT_ROUND : 0;
 	if (requester_is_free(r) || r->open < r->knee)
 		return;
 	r->open++;

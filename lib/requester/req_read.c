@@ -129,7 +129,7 @@ beyond(struct requester *r, const struct wire_pkt *p, ns_t now, struct requester
 static bool
 is_due(struct requester *r, const struct wire_pkt *p, ns_t now, struct requester_verdict *v)
 {
-	switch (req_acknowledge(r, psn_distance(p->psn, r->una), now, v)) {
+	switch (req_acknowledge(r, p->psn, now, v)) {
 	case REACH_READ:
 		beyond(r, p, now, v);
 		return false;

@@ -155,23 +155,30 @@ patience(const struct requester *r, bool goes_on, uint32_t age)
 static uint32_t
 answered_age(const struct requester *r, psn_t p, uint32_t age, ns_t now)
 {
-	const struct requester_wr *w;
-	uint32_t first = r->head, end = r->fresh - 1, answered;
+	const struct requester_wr *w = req_answered(r, p);
+	uint32_t answered;
 
-	ASSERT(r->head != r->fresh);
-	while (first != end) { /* the PSNs of work requests rise */
-		const uint32_t mid = first + (end - first) / 2;
-
-		if (psn_cmp(requester_slot(r, mid)->last, p) < 0)
-			first = mid + 1;
-		else
-			end = mid;
-	}
-	w = requester_slot(r, first);
-	if (r->recovering && requester_is_read_or_atomic(w))
+	if (r->recovering && !req_is_copied(w))
 		return age;
 	answered = requester_age(w->sent_at, now);
-	return answered != 0 && answered < age ? answered : age; /* nothing comes back at once */
+	if (answered == 0 && r->rtt_min == 0) /* a peer far away does not answer at once */
+		return age;
+	return answered < age ? answered : age;
+}
+
+/**
+ * No round trip is known, and a response at PSN `p` beyond una has come, where none answers an
+ * older copy. What it answers left a round trip ago at least, and so did the READ at una, which
+ * left `age` ns ago. Of what was sent once more to ask it cannot be told which copy is answered.
+ */
+static void
+round_from(struct requester *r, psn_t p, uint32_t age, ns_t now)
+{
+	const struct requester_wr *w = req_answered(r, p);
+	const uint32_t answered = requester_age(w->sent_at, now);
+
+	if (!req_is_copied(w))
+		r->rtt_min = answered < age ? answered : age;
 }
 
 static void
@@ -212,8 +219,9 @@ req_implied_nak(struct requester *r, psn_t p, enum beyond kind, enum requester_r
 	if (kind == BEYOND_NAK && r->patched) /* it comes once, and nothing newer is taken */
 		pass = PASS_NEW;
 
-	if (!r->recovering && r->rtt_min == 0)
-		r->rtt_min = answered_age(r, p, age, now);
+	/* What has brought a NAK is not at its PSN. */
+	if (!r->recovering && r->rtt_min == 0 && (kind != BEYOND_NAK || r->timeout != 0))
+		round_from(r, p, age, now);
 	if (pass == PASS_NEW || (pass == PASS_UNKNOWN && age == 0)) {
 		if (!r->holes)
 			r->heard = p;

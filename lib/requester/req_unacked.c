@@ -18,7 +18,7 @@ requester_left(struct requester *r, psn_t end, ns_t now, struct requester_verdic
 	if (r->dead || psns == 0 || left >= PSN_HALF)
 		return;
 	v->rule = REQRULE_LEFT;
-	req_acknowledge(r, psns, now, v);
+	req_acknowledge(r, psn_add(r->una, psns), now, v);
 	if (fault_is_due(r))
 		req_report_fault(r, v);
 	req_check_state(r);

@@ -53,7 +53,8 @@ struct requester_wr {
 	uint8_t flags;       /* SEND_* */
 	uint8_t fault;       /* enum requester_fault */
 	uint8_t resumed;     /* READ: how often its response stream was asked for again part-way;
-	                      * of a local one it is the caller's, 0 at first */
+	                      * SEND, WRITE: 1: `sent_at` is of a copy; of a local one it is the
+	                      * caller's, 0 at first */
 	uint8_t num_sge;     /* the caller's */
 	uint8_t xrc_srqn[3]; /* XRC: the peer's SRQ, big-endian; the caller's */
 	uint32_t sent_at;    /* requester_stamp() of when it began to leave, or of when its newest

@@ -84,8 +84,9 @@ requester_take_acks(struct requester *r, uint32_t ahead, ns_t now)
 	ASSERT(ahead < requester_ack_limit(r));
 	requester_reach(r, true, &psns, &n);
 	requester_acknowledge(r, psns, n);
+	/* The window is open: see requester_odd(). */
 	if (requester_round_is_over(r))
-		requester_round_take(r, now); /* the window is open: see requester_odd() */
+		requester_round_take(r, psn_sub(r->una, 1), now);
 	requester_timer_restart(r, now);
 	return n;
 }

@@ -172,10 +172,13 @@ enum requester_stop req_may_start(struct requester *r, struct requester_wr *w);
 
 /* ---- req_ack.c */
 
-/** The next `psns` PSNs from una on are acknowledged. Completes, reloads, restarts the timer. */
+/**
+ * What lies below PSN `p` is acknowledged, by a response at `p`, or by none. Completes, reloads,
+ * restarts the timer.
+ */
 enum requester_reach req_acknowledge(
-	struct requester *r, uint32_t psns, ns_t now, struct requester_verdict *v);
-/** una and head were moved by hand from `from`: what follows from progress. */
+	struct requester *r, psn_t p, ns_t now, struct requester_verdict *v);
+/** una and head were moved by hand from `from`, by responses: what follows from progress. */
 void req_moved(struct requester *r, psn_t from, ns_t now, struct requester_verdict *v);
 /** A positive ACK of PSN una + `ahead`. */
 void req_ack(struct requester *r, uint32_t ahead, ns_t now, struct requester_verdict *v);
@@ -354,8 +357,16 @@ void req_pace_lost(struct requester *r, enum req_lost how);
 void req_pace_forget(struct requester *r);
 /** Neither these nor the round trips of the path are known any more. */
 void req_path_forget(struct requester *r);
-/** The response to `timed` is here: a round trip has ended. */
-void req_pace_round(struct requester *r, ns_t now, struct requester_verdict *v);
+/** What a response at PSN `p` answers, which is sent and not acknowledged, or was just before. */
+const struct requester_wr *req_answered(const struct requester *r, psn_t p);
+/** Is `sent_at` of a SEND or WRITE that of a copy which asks (REQ-07)? */
+static ALWAYS_INLINE bool
+req_is_copied(const struct requester_wr *w)
+{
+	return w->resumed != 0 && !requester_is_read_or_atomic(w);
+}
+/** With the response at PSN `p` that to `timed` is here: a round trip has ended. */
+void req_pace_round(struct requester *r, psn_t p, ns_t now, struct requester_verdict *v);
 /** `psns` more are acknowledged while `open` limits. */
 static ALWAYS_INLINE void
 req_pace_progress(struct requester *r, uint32_t psns)

@@ -249,33 +249,38 @@ requester_round_is_over(const struct requester *r)
 	return r->timed_at != 0 && psn_cmp(r->timed, r->una) < 0;
 }
 
-/** Nanoseconds since the work request began to leave whose packet was acknowledged just now. */
-uint32_t requester_acked_age(const struct requester *r, ns_t now);
+/**
+ * Without a transport timer: the round trip that ends with the response at PSN `p`, if since the
+ * packet that is timed so many nanoseconds have passed. 0: that cannot be told.
+ */
+uint32_t requester_round_of(const struct requester *r, psn_t p, uint32_t passed, ns_t now);
 
 /**
- * A round trip is over. What follows for the window is req_pace_round()'s. Where no timer ends the
- * wait for an answer that is lost, what came in its place may have been sent long after: then the
- * round trip is the latter's.
+ * A round trip is over, as a response at PSN `p` acknowledges so much. What follows for the window
+ * is req_pace_round()'s. Where no timer ends the wait for an answer that is lost, what came in its
+ * place may answer what was sent long after: then the round trip is the latter's.
+ * @return false: how long it was cannot be told.
  */
-static ALWAYS_INLINE void
-requester_round_take(struct requester *r, ns_t now)
+static ALWAYS_INLINE bool
+requester_round_take(struct requester *r, psn_t p, ns_t now)
 {
 	uint32_t rtt = ((uint32_t)now | 1) - r->timed_at;
 
 	ASSERT(r->timed_at != 0);
-	if (UNLIKELY(r->timeout == 0)) {
-		const uint32_t age = requester_acked_age(r, now);
-
-		rtt = rtt < age ? rtt : age;
-	}
 	rtt += rtt == 0;
 	r->timed_at = 0;
+	if (UNLIKELY(r->timeout == 0)) {
+		rtt = requester_round_of(r, p, rtt, now);
+		if (rtt == 0)
+			return false;
+	}
 	r->rtt = rtt;
 	if (r->rtt_min == 0 || rtt < r->rtt_min)
 		r->rtt_min = rtt;
 	else
 		r->rtt_min += (rtt - r->rtt_min) >> REQUESTER_MIN_AGES;
 	r->longer = (rtt / 2 >= r->rtt_min) + (rtt / 4 >= r->rtt_min) + (rtt / 8 >= r->rtt_min);
+	return true;
 }
 
 #endif
