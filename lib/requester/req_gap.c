@@ -150,8 +150,13 @@ req_hole(struct requester *r, psn_t p, ns_t now, struct requester_verdict *v)
 	if (first || psn_cmp(p, r->heard) > 0)
 		r->heard = p;
 	r->holes = true;
-	if (psn_eq(r->cur, r->una) || r->patching || (r->patched && psn_cmp(p, r->recover) < 0))
-		return; /* what is missing is asked for anyway, or this came before that */
+	if (psn_eq(r->cur, r->una) || r->patching) /* what is missing is asked for anyway */
+		return;
+	if (r->patched && psn_cmp(p, r->recover) < 0) { /* this was asked for before that */
+		if (r->timeout == 0)
+			req_overtaken(r, p, now, v);
+		return;
+	}
 	if (most > 1 && !r->recovering && psn_distance(r->heard, r->una) < most) {
 		if (first)
 			req_overtaken(r, p, now, v);

@@ -71,14 +71,20 @@ waits_for_late(const struct requester *r)
 	return (r->knobs >> REQ_KNOB_REORDER_SHIFT & REQ_KNOB_REORDER_MASK) > 1 && !r->recovering;
 }
 
-/** With `fill`: was a response not kept because it is behind a second gap? Then it is heard of. */
+/**
+ * With `fill`: was a response not kept because it is behind a second gap? Then it is heard of. It
+ * may be of an older answer, and yet the last sign that something is missing where no timer runs.
+ */
 static inline void
-behind_another(struct requester *r, psn_t p)
+behind_another(struct requester *r, psn_t p, ns_t now, struct requester_verdict *v)
 {
 	const struct requester_wr *w = requester_slot(r, r->head);
 
-	if (psn_distance(p, w->first) >= req_piece(r, w).end && psn_cmp(p, r->heard) > 0)
-		r->heard = p;
+	if (psn_distance(p, w->first) < req_piece(r, w).end || psn_cmp(p, r->heard) <= 0)
+		return;
+	r->heard = p;
+	if (r->timeout == 0)
+		req_overtaken(r, p, now, v);
 }
 
 /**
@@ -107,7 +113,7 @@ beyond(struct requester *r, const struct wire_pkt *p, ns_t now, struct requester
 	if (kept != KEPT_NOTHING && (r->knobs & REQ_KNOB_READ_KEEP) != 0)
 		req_hole(r, p->psn, now, v);
 	else if (kept == KEPT_BEFORE && r->implied)
-		behind_another(r, p->psn);
+		behind_another(r, p->psn, now, v);
 	if ((r->knobs & REQ_KNOB_READ_KEEP) == 0 && is_of_missing_part(r, p, kept))
 		req_overtaken(r, p->psn, now, v);
 	if (kept == KEPT_BEFORE && v->act == 0)

@@ -417,7 +417,48 @@ REQ_IMPL_05_queue_counts(void **state)
 	assert_in_range(s->r.deadline - s->now, 4 * RTT, 16 * RTT);
 }
 
+/*
+ * A READ has two gaps, and what is asked for of the first is lost once more. No more comes than the
+ * rest of the first answer, which alone shows that the READ is not over.
+ */
+static void
+two_gaps(uint16_t knobs)
+{
+	struct bed bed, *s = &bed;
+
+	bed_init(s);
+	s->r.timeout = 0;
+	s->r.knobs = knobs;
+	POST(s, READ(6 * PMTU));
+	pump(s);
+	s->now += RTT;
+	MIDDLE(s, S + 1);
+	assert_int_equal(s->v.cause, QC_IMPLIED_NAK);
+	pump(s);
+	expect_psns(s, S);
+	for (uint32_t at = 3; at < 5; at++) {
+		s->now += RTT / 10;
+		MIDDLE(s, S + at);
+	}
+	LAST(s, S + 5, PMTU);
+	assert_true(s->r.timing);
+	assert_in_range(s->r.deadline - s->now, RTT, 8 * RTT);
+	expire(s);
+	expect_resend(s, QC_IMPLIED_NAK, "REQ-IMPL-01");
+	pump(s);
+	expect_psns(s, S);
+	assert_int_equal(s->out[0].dma_len, PMTU);
+}
+
+static void
+REQ_IMPL_01_two_gaps(void **state)
+{
+	(void)state;
+	two_gaps(REQ_KNOB_READ_FILL);
+	two_gaps(REQ_KNOB_READ_FILL | REQ_KNOB_READ_KEEP);
+}
+
 RUN(T(REQ_IMPL_05_silence_is_no_round_trip), T(REQ_IMPL_05_lost_ack_is_no_round_trip),
 	T(REQ_IMPL_05_what_is_below_is_no_round_trip), T(REQ_IMPL_07_missing_is_no_round_trip),
 	T(REQ_07_copy_is_no_round_trip), T(REQ_IMPL_05_answers_at_once),
-	T(REQ_IMPL_05_asked_after_silence), T(REQ_IMPL_05_queue_counts))
+	T(REQ_IMPL_05_asked_after_silence), T(REQ_IMPL_05_queue_counts), T(REQ_IMPL_01_two_gaps))
