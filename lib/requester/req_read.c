@@ -209,7 +209,8 @@ take(struct requester *r, struct requester_wr *w, ns_t now, struct requester_ver
 	req_moved(r, from, now, v);
 	if (UNLIKELY(r->holes))
 		req_hole_filled(r, psns != 1 || wrs != 0, now, v);
-	if (UNLIKELY(w->imm != 0) && is_read(w) && wrs == 0 && !r->patching && waits_for_late(r))
+	if ((UNLIKELY(r->holes) || (UNLIKELY(w->imm != 0) && is_read(w))) && wrs == 0 &&
+		!r->patching && waits_for_late(r))
 		still_missing(r, now, v);
 }
 

@@ -458,7 +458,40 @@ REQ_IMPL_01_two_gaps(void **state)
 	two_gaps(REQ_KNOB_READ_FILL | REQ_KNOB_READ_KEEP);
 }
 
+/*
+ * req.read_gap=keep, req.reorder: a response of a later READ has come, then late the first one that
+ * it had overtaken. Of those between the next one is missing from then on.
+ */
+static void
+REQ_IMPL_01_late_and_lost(void **state)
+{
+	struct bed bed, *s = &bed;
+
+	(void)state;
+	bed_init(s);
+	s->r.timeout = 0;
+	s->r.knobs = REQ_KNOB_READ_FILL | REQ_KNOB_READ_KEEP | 3 << REQ_KNOB_REORDER_SHIFT;
+	POST(s, READ(2 * PMTU));
+	POST(s, READ(64));
+	pump(s);
+	s->now += RTT;
+	ONLY(s, S + 2, 64);
+	assert_true(s->r.timing);
+	s->now += RTT / 10;
+	FIRST(s, S);
+	assert_int_equal(s->r.una.v, S + 1);
+	assert_true(s->r.timing);
+	assert_in_range(s->r.deadline - s->now, RTT, 8 * RTT);
+	expire(s);
+	assert_int_equal(s->v.cause, QC_IMPLIED_NAK);
+	pump(s);
+	expect_psns(s, S + 1);
+	ONLY(s, S + 1, PMTU);
+	expect_done(s, 2);
+}
+
 RUN(T(REQ_IMPL_05_silence_is_no_round_trip), T(REQ_IMPL_05_lost_ack_is_no_round_trip),
 	T(REQ_IMPL_05_what_is_below_is_no_round_trip), T(REQ_IMPL_07_missing_is_no_round_trip),
 	T(REQ_07_copy_is_no_round_trip), T(REQ_IMPL_05_answers_at_once),
-	T(REQ_IMPL_05_asked_after_silence), T(REQ_IMPL_05_queue_counts), T(REQ_IMPL_01_two_gaps))
+	T(REQ_IMPL_05_asked_after_silence), T(REQ_IMPL_05_queue_counts), T(REQ_IMPL_01_two_gaps),
+	T(REQ_IMPL_01_late_and_lost))
