@@ -49,6 +49,12 @@ local_text(struct diagnose *dg, const struct admin_qp *rec, char *buf, size_t ro
 	return true;
 }
 
+ns_t
+explain_given_up(const struct qp_error *e)
+{
+	return e->rule == (REQRULE_RETRY_EXHAUSTED | QP_RULE_REQUESTER) ? e->time_ns : 0;
+}
+
 bool
 explain_stall_text(const struct diagnose *dg, const struct admin_qp *rec, ns_t failed, char *buf,
 	size_t room)
@@ -112,13 +118,6 @@ explain_net_text(struct diagnose *dg, struct admin_qp *rec, uint64_t lost, ns_t 
 	return t.len > 0;
 }
 
-/** When the QP's retries were used up; 0: they are not. */
-static ns_t
-failed_at(const struct qp_error *e)
-{
-	return e->rule == (REQRULE_RETRY_EXHAUSTED | QP_RULE_REQUESTER) ? e->time_ns : 0;
-}
-
 json_t *
 explain_net_json(struct diagnose *dg, struct admin_qp *rec, const struct qp_snapshot *s)
 {
@@ -132,8 +131,8 @@ explain_net_json(struct diagnose *dg, struct admin_qp *rec, const struct qp_snap
 		o, "link", rec->port >= 0 ? link_json(dg->net, (uint16_t)rec->port) : json_null());
 	json_object_set_new(o, "not_sent", conf_json_u64(s->stats.c[STAT_tx_no_neighbor]));
 	json_object_set_new(o, "text",
-		explain_net_text(dg, rec, s->stats.c[STAT_tx_no_neighbor], failed_at(&s->error),
-			text, sizeof(text))
+		explain_net_text(dg, rec, s->stats.c[STAT_tx_no_neighbor],
+			explain_given_up(&s->error), text, sizeof(text))
 			? json_string(text)
 			: json_null());
 	return o;
@@ -145,7 +144,7 @@ may_be_the_cause(const struct qp_snapshot *s)
 	const struct qp_error *e = &s->error;
 
 	if (e->time_ns != 0)
-		return failed_at(e) != 0;
+		return explain_given_up(e) != 0;
 	return s->outstanding != 0 || s->stats.c[STAT_tx_no_neighbor] != 0 ||
 	       (!s->resolved && s->state >= QPS_RTR && s->state <= QPS_SQD);
 }
@@ -158,8 +157,8 @@ explain_net_add(
 	json_t *longer;
 
 	if (!may_be_the_cause(s) ||
-		!explain_net_text(dg, rec, s->stats.c[STAT_tx_no_neighbor], failed_at(&s->error),
-			text, sizeof(text)))
+		!explain_net_text(dg, rec, s->stats.c[STAT_tx_no_neighbor],
+			explain_given_up(&s->error), text, sizeof(text)))
 		return summary;
 	longer = json_sprintf("%s; %s", json_string_value(summary), text);
 	json_decref(summary);

@@ -26,11 +26,13 @@ json_t *explain_net_json(struct diagnose *dg, struct admin_qp *rec, const struct
  * does not answer, a route that is missing, a link that is down, an interface that is too small for
  * the QP's packets, a worker that did not turn (explain_stall_text()).
  * @param lost the QP's packets that had nowhere to go (tx_no_neighbor).
- * @param failed when its retries were used up; 0: they are not.
+ * @param failed explain_given_up().
  * @return false: nothing is known to be, and the text is empty.
  */
 bool explain_net_text(struct diagnose *dg, struct admin_qp *rec, uint64_t lost, ns_t failed,
 	char *buf, size_t room);
+/** When the QP's transport retries were used up; 0: it did not fail of that. */
+ns_t explain_given_up(const struct qp_error *e);
 /**
  * Which worker did not turn now, or for a timeout or longer while the QP's retries were used up:
  * "worker 1 stood still for 517 ms". It may have had the peer's packets.

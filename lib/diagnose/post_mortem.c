@@ -116,16 +116,11 @@ lost_of(const struct admin_qp *rec)
 	return qp_counter(rec->qp, STAT_tx_no_neighbor);
 }
 
-/** Were its transport retries used up? */
-static bool
-is_given_up(const struct failure *f)
-{
-	return f->error.rule == (REQRULE_RETRY_EXHAUSTED | QP_RULE_REQUESTER);
-}
-
 static void
 surroundings(struct diagnose *dg, struct admin_qp *rec, struct failed_qp *q)
 {
+	const ns_t given_up = explain_given_up(&q->f.error);
+
 	q->port = rec->port;
 	q->port_down = rec->port >= 0 && !rec->attr.path.local &&
 		       link_is_down(dg->net, (uint16_t)rec->port);
@@ -134,9 +129,9 @@ surroundings(struct diagnose *dg, struct admin_qp *rec, struct failed_qp *q)
 		q->neigh = rec->link.neigh->state;
 		q->neigh_tries = rec->link.neigh->tries;
 	}
-	if (is_given_up(&q->f))
-		explain_net_text(dg, rec, lost_of(rec), q->f.error.time_ns, q->network,
-			sizeof(q->network));
+	if (given_up != 0)
+		explain_net_text(
+			dg, rec, lost_of(rec), given_up, q->network, sizeof(q->network));
 }
 
 static void
@@ -231,12 +226,13 @@ write_line(struct diagnose *dg, const struct admin_qp *rec, const struct failure
 {
 	const struct failed_owner o = owner_of(rec);
 	const bool fed = qp_limits(rec->qp).send_feed && (f->error.flags & QP_ERROR_SEND) != 0;
+	const ns_t given_up = explain_given_up(&f->error);
 	char owner[FAILED_OWNER_TEXT], when[WALL_TEXT], what[FAILURE_TEXT], still[64];
-	const bool stalled = is_given_up(f) && explain_stall_text(dg, rec, f->error.time_ns, still,
-						       sizeof(still));
+	bool stalled;
 
 	if (!may_write(dg, &o))
 		return;
+	stalled = given_up != 0 && explain_stall_text(dg, rec, given_up, still, sizeof(still));
 	failed_owner_text(&o, owner, sizeof(owner));
 	wall_text(dg->env, f->error.time_ns, when);
 	failure_text(dg, f, what, sizeof(what));

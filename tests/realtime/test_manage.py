@@ -62,6 +62,7 @@ class Manage(unittest.TestCase):
         for command in ("/rocelane/stats", "/rocelane/worker/stats,0", "/rocelane/port/stats,p0"):
             self.assertEqual(names, set(t.ask(command)))
         first = t.ask("/rocelane/worker/load,0")
+        self.assertIn("stall_ns", first)
         deadline = time.monotonic() + livenet.WAIT_S
         while t.ask("/rocelane/worker/load,0")["turns"] == first["turns"]:
             self.assertLess(time.monotonic(), deadline, "the worker does not turn")
