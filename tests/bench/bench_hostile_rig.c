@@ -53,18 +53,6 @@ die(const char *what)
 
 /* ---- set up ---------------------------------------------------------------------------------- */
 
-static struct wire_path
-path(uint8_t from, uint8_t to)
-{
-	return (struct wire_path){ .smac = { 2, 0, 0, 0, 0, from },
-		.dmac = { 2, 0, 0, 0, 0, to },
-		.src_ip = { 192, 0, 2, from },
-		.dst_ip = { 192, 0, 2, to },
-		.tos = 2,
-		.ttl = 64,
-		.sport = 0xc000 };
-}
-
 static struct qp *
 make_qp(struct hostile_rig *r, uint32_t qpn)
 {
@@ -134,8 +122,8 @@ void
 hostile_set_up(struct hostile_rig *r)
 {
 	make_port(r);
-	b.to_us = path(2, 1);
-	b.to_peer = path(1, 2);
+	b.to_us = bench_path(NET_IPV4, 2, 1);
+	b.to_peer = bench_path(NET_IPV4, 1, 2);
 	b.conf = (struct worker_conf){ .ports_n = 1,
 		.workers_n = 1,
 		.socket = b.conf.socket,
@@ -147,8 +135,7 @@ hostile_set_up(struct hostile_rig *r)
 		.polls_rx = true,
 		.pool = r->pool,
 		.addr = { .has_ipv4 = true, .has_ipv6 = true, .ipv6 = { 0xfd, [15] = 1 } } };
-	memcpy(b.conf.ports[0].addr.mac, b.to_us.dmac, 6);
-	memcpy(b.conf.ports[0].addr.ipv4, b.to_us.dst_ip, 4);
+	bench_end(&b.conf.ports[0].addr, 1);
 	if (b.conf.qps == NULL || b.conf.mem == NULL ||
 		mem_area_create(&b.cq.area, ring_size(4096, 64), -1, 0) != 0)
 		die("no memory");

@@ -8,6 +8,7 @@
  * Memory:  EAL's, without huge pages or privileges.
  * Depends: lib/pipeline, DPDK.
  */
+#include "bench_net.h"
 #include "pipeline.h"
 #include "qp.h"
 #include "qp_control.h"

@@ -29,7 +29,7 @@
 #include "bench_rig.h"
 #include "bench_stat.h"
 
-enum { MAX_REPEATS = 2001, WARM_UP = 10, TRIES = 5, MAX_ROWS = 64 };
+enum { MAX_REPEATS = 2001, WARM_UP = 10, TRIES = 5, MAX_ROWS = 80 };
 
 static const char *const columns[COLUMNS] = {
 	[TOTAL] = "total",
@@ -52,31 +52,36 @@ static const char *const columns[COLUMNS] = {
 
 /* clang-format off */
 static const struct bench_case cases[] = {
-	/* name, opcode, kind, bytes, path MTU, QPs, in random order, traced, shared receive queue */
-	{ "write_8", OP_RC_WRITE_ONLY, KIND_GOOD, 8, 1024, 32, false, false, false },
-	{ "write_64", OP_RC_WRITE_ONLY, KIND_GOOD, 64, 1024, 32, false, false, false },
-	{ "uc_write_64", OP_UC_WRITE_ONLY, KIND_GOOD, 64, 1024, 32, false, false, false },
-	{ "uc_send_64", OP_UC_SEND_ONLY, KIND_GOOD, 64, 1024, 32, false, false, false },
-	{ "ud_send_64", OP_UD_SEND_ONLY, KIND_GOOD, 64, 1024, 32, false, false, false },
-	{ "write_64_coalesced", OP_RC_WRITE_ONLY, KIND_GOOD, 64, 1024, 1, false, false, false },
-	{ "write_64_traced", OP_RC_WRITE_ONLY, KIND_GOOD, 64, 1024, 32, false, true, false },
-	{ "write_1024", OP_RC_WRITE_ONLY, KIND_GOOD, 1024, 1024, 32, false, false, false },
-	{ "write_4096", OP_RC_WRITE_ONLY, KIND_GOOD, 4096, 4096, 32, false, false, false },
-	{ "send_64", OP_RC_SEND_ONLY, KIND_GOOD, 64, 1024, 32, false, false, false },
-	{ "send_64_srq", OP_RC_SEND_ONLY, KIND_GOOD, 64, 1024, 32, false, false, true },
-	{ "send_64_imm", OP_RC_SEND_ONLY_IMM, KIND_GOOD, 64, 1024, 32, false, false, false },
-	{ "write_64_imm", OP_RC_WRITE_ONLY_IMM, KIND_GOOD, 64, 1024, 32, false, false, false },
-	{ "send_64_coalesced", OP_RC_SEND_ONLY, KIND_GOOD, 64, 1024, 1, false, false, false },
-	{ "read_64", OP_RC_READ_REQUEST, KIND_GOOD, 64, 1024, 32, false, false, false },
-	{ "read_4096", OP_RC_READ_REQUEST, KIND_GOOD, 4096, 4096, 32, false, false, false },
-	{ "duplicate_64", OP_RC_WRITE_ONLY, KIND_DUPLICATE, 64, 1024, 32, false, false, false },
-	{ "ahead_64", OP_RC_WRITE_ONLY, KIND_AHEAD, 64, 1024, 32, false, false, false },
-	{ "bad_icrc_64", OP_RC_WRITE_ONLY, KIND_BAD_ICRC, 64, 1024, 32, false, false, false },
-	{ "no_qp_64", OP_RC_WRITE_ONLY, KIND_NO_QP, 64, 1024, 32, false, false, false },
-	{ "not_roce_64", OP_RC_WRITE_ONLY, KIND_NOT_ROCE, 64, 1024, 32, false, false, false },
-	{ "write_64_1k_qps", OP_RC_WRITE_ONLY, KIND_GOOD, 64, 1024, 1024, true, false, false },
-	{ "write_64_64k_qps", OP_RC_WRITE_ONLY, KIND_GOOD, 64, 1024, 65536, true, false, false },
-	{ "write_64_1m_qps", OP_RC_WRITE_ONLY, KIND_GOOD, 64, 1024, MAX_QPS, true, false, false },
+	/* name, opcode, kind, bytes, path MTU, QPs, in random order, traced, shared receive queue, network */
+	{ "write_8", OP_RC_WRITE_ONLY, KIND_GOOD, 8, 1024, 32, false, false, false, NET_IPV4 },
+	{ "write_64", OP_RC_WRITE_ONLY, KIND_GOOD, 64, 1024, 32, false, false, false, NET_IPV4 },
+	{ "uc_write_64", OP_UC_WRITE_ONLY, KIND_GOOD, 64, 1024, 32, false, false, false, NET_IPV4 },
+	{ "uc_send_64", OP_UC_SEND_ONLY, KIND_GOOD, 64, 1024, 32, false, false, false, NET_IPV4 },
+	{ "ud_send_64", OP_UD_SEND_ONLY, KIND_GOOD, 64, 1024, 32, false, false, false, NET_IPV4 },
+	{ "write_64_coalesced", OP_RC_WRITE_ONLY, KIND_GOOD, 64, 1024, 1, false, false, false, NET_IPV4 },
+	{ "write_64_traced", OP_RC_WRITE_ONLY, KIND_GOOD, 64, 1024, 32, false, true, false, NET_IPV4 },
+	{ "write_1024", OP_RC_WRITE_ONLY, KIND_GOOD, 1024, 1024, 32, false, false, false, NET_IPV4 },
+	{ "write_4096", OP_RC_WRITE_ONLY, KIND_GOOD, 4096, 4096, 32, false, false, false, NET_IPV4 },
+	{ "write_64_vlan", OP_RC_WRITE_ONLY, KIND_GOOD, 64, 1024, 32, false, false, false, NET_VLAN },
+	{ "write_64_ipv6", OP_RC_WRITE_ONLY, KIND_GOOD, 64, 1024, 32, false, false, false, NET_IPV6 },
+	{ "write_1024_ipv6", OP_RC_WRITE_ONLY, KIND_GOOD, 1024, 1024, 32, false, false, false, NET_IPV6 },
+	{ "send_64", OP_RC_SEND_ONLY, KIND_GOOD, 64, 1024, 32, false, false, false, NET_IPV4 },
+	{ "send_64_srq", OP_RC_SEND_ONLY, KIND_GOOD, 64, 1024, 32, false, false, true, NET_IPV4 },
+	{ "send_64_imm", OP_RC_SEND_ONLY_IMM, KIND_GOOD, 64, 1024, 32, false, false, false, NET_IPV4 },
+	{ "write_64_imm", OP_RC_WRITE_ONLY_IMM, KIND_GOOD, 64, 1024, 32, false, false, false, NET_IPV4 },
+	{ "send_64_coalesced", OP_RC_SEND_ONLY, KIND_GOOD, 64, 1024, 1, false, false, false, NET_IPV4 },
+	{ "read_64", OP_RC_READ_REQUEST, KIND_GOOD, 64, 1024, 32, false, false, false, NET_IPV4 },
+	{ "read_4096", OP_RC_READ_REQUEST, KIND_GOOD, 4096, 4096, 32, false, false, false, NET_IPV4 },
+	{ "send_64_ipv6", OP_RC_SEND_ONLY, KIND_GOOD, 64, 1024, 32, false, false, false, NET_IPV6 },
+	{ "read_64_ipv6", OP_RC_READ_REQUEST, KIND_GOOD, 64, 1024, 32, false, false, false, NET_IPV6 },
+	{ "duplicate_64", OP_RC_WRITE_ONLY, KIND_DUPLICATE, 64, 1024, 32, false, false, false, NET_IPV4 },
+	{ "ahead_64", OP_RC_WRITE_ONLY, KIND_AHEAD, 64, 1024, 32, false, false, false, NET_IPV4 },
+	{ "bad_icrc_64", OP_RC_WRITE_ONLY, KIND_BAD_ICRC, 64, 1024, 32, false, false, false, NET_IPV4 },
+	{ "no_qp_64", OP_RC_WRITE_ONLY, KIND_NO_QP, 64, 1024, 32, false, false, false, NET_IPV4 },
+	{ "not_roce_64", OP_RC_WRITE_ONLY, KIND_NOT_ROCE, 64, 1024, 32, false, false, false, NET_IPV4 },
+	{ "write_64_1k_qps", OP_RC_WRITE_ONLY, KIND_GOOD, 64, 1024, 1024, true, false, false, NET_IPV4 },
+	{ "write_64_64k_qps", OP_RC_WRITE_ONLY, KIND_GOOD, 64, 1024, 65536, true, false, false, NET_IPV4 },
+	{ "write_64_1m_qps", OP_RC_WRITE_ONLY, KIND_GOOD, 64, 1024, MAX_QPS, true, false, false, NET_IPV4 },
 };
 /* clang-format on */
 
@@ -146,7 +151,7 @@ frames_wanted(const struct bench_case *c, uint32_t n)
 static bool
 one_round(struct bench_rig *r, const struct bench_case *c, uint32_t n, double v[COLUMNS])
 {
-	bool bare = c->opcode == OP_RC_WRITE_ONLY && c->kind == KIND_GOOD;
+	bool bare = c->opcode == OP_RC_WRITE_ONLY && c->kind == KIND_GOOD && c->net == NET_IPV4;
 	uint64_t before[STAGE_MAX];
 	uint32_t frames, any;
 

@@ -30,8 +30,6 @@ turn_clock(void)
 	return (ns_t)((double)(rte_rdtsc() - turn_origin) * ns_per_cycle);
 }
 
-static const uint8_t peer_mac[6] = { 2, 0, 0, 0, 0, 2 }, our_mac[6] = { 2, 0, 0, 0, 0, 1 };
-static const uint8_t peer_ip[4] = { 192, 0, 2, 2 }, our_ip[4] = { 192, 0, 2, 1 };
 static uint8_t payload[MAX_LEN];
 static uint32_t order;
 
@@ -48,18 +46,6 @@ next_place(uint32_t len)
 	uint32_t step = (len + 63) / 64 * 64;
 
 	return REGION_VA + next_random() % (REGION_LEN / step) * step;
-}
-
-static struct wire_path
-path(bool to_peer)
-{
-	struct wire_path p = { .tos = 2, .ttl = 64, .sport = 0xc000 };
-
-	memcpy(p.smac, to_peer ? our_mac : peer_mac, 6);
-	memcpy(p.dmac, to_peer ? peer_mac : our_mac, 6);
-	memcpy(p.src_ip, to_peer ? our_ip : peer_ip, 4);
-	memcpy(p.dst_ip, to_peer ? peer_ip : our_ip, 4);
-	return p;
 }
 
 /* ---- set up ---------------------------------------------------------------------------------- */
@@ -124,7 +110,7 @@ req_set_up(struct req_rig *q, struct bench_rig *r, unsigned int id, uint32_t qps
 	const char *names[] = { "requests", "others", "single", "rated" };
 	struct qp_alloc_params deep, shallow;
 	size_t deep_bytes = 0, shallow_bytes = 0;
-	const struct wire_path to_peer = path(true);
+	const struct wire_path to_peer = bench_path(NET_IPV4, 1, 2);
 	uint32_t entries = SENDERS;
 
 	*q = (struct req_rig){ .r = r, .conf = r->conf, .qps_n = qps, .rated = rated };
@@ -212,7 +198,7 @@ bring_up(struct qp *qp, const struct request_case *c)
 		.retry_cnt = 7,
 		.rnr_retry = 7,
 		.qkey = QKEY,
-		.path = path(true),
+		.path = bench_path(c->net, 1, 2),
 		.path_resolved = true };
 
 	qp->type = c->service;
@@ -237,7 +223,7 @@ uint32_t
 req_begin(struct req_rig *q, const struct request_case *c)
 {
 	uint32_t n = 256u * 1024 / (c->len + 1u), qps = c->qps < q->qps_n ? c->qps : q->qps_n;
-	const struct wire_path to_peer = path(true);
+	const struct wire_path to_peer = bench_path(NET_IPV4, 1, 2);
 
 	for (uint32_t i = 0; i < qps; i++) {
 		pipeline_sends_stop(q->worker, q->qp[i]);
@@ -310,7 +296,7 @@ req_bare_post(struct req_rig *q, const struct request_case *c, uint32_t n)
 static void
 respond(struct req_rig *q, const struct request_case *c, uint32_t qpn, uint32_t p)
 {
-	const struct wire_path to_us = path(false);
+	const struct wire_path to_us = bench_path(c->net, 2, 1);
 	bool read = c->opcode == WR_RDMA_READ;
 	struct wire_fields f = { .opcode = read ? OP_RC_READ_RESPONSE_ONLY : OP_RC_ACKNOWLEDGE,
 		.flags = PKT_MIGREQ,
@@ -328,7 +314,7 @@ respond(struct req_rig *q, const struct request_case *c, uint32_t qpn, uint32_t 
 		die("pool is empty");
 	frame = rte_pktmbuf_mtod(m, uint8_t *);
 	len = wire_build(&to_us, &f, 0, frame, rte_pktmbuf_tailroom(m));
-	icrc_seal(q->conf.crc, frame, WIRE_ETH_LEN, false, (uint32_t)len);
+	icrc_seal(q->conf.crc, frame, bench_ip(c->net), to_us.ipv6, (uint32_t)len);
 	m->data_len = (uint16_t)len;
 	m->pkt_len = (uint32_t)len;
 	if (rte_ring_enqueue(q->r->to, m) != 0)
@@ -339,15 +325,16 @@ respond(struct req_rig *q, const struct request_case *c, uint32_t qpn, uint32_t 
 static uint32_t
 answer_burst(struct req_rig *q, const struct request_case *c, struct rte_mbuf **m, uint32_t n)
 {
+	const uint32_t at = bench_bth(c->net);
 	uint32_t made = 0;
 
 	for (uint32_t i = 0; i < n && wire_is_acked(wire_transport_on(c->service)); i++) {
-		const uint8_t *bth = rte_pktmbuf_mtod(m[i], uint8_t *) + WIRE_PLAIN_BTH;
+		const uint8_t *bth = rte_pktmbuf_mtod(m[i], uint8_t *) + at;
 		uint32_t qpn = be24_load(bth + 5);
 		bool last = (bth[8] & 0x80) != 0;
 
 		for (uint32_t k = i + 1; c->ack_every != 1 && k < n && last; k++) {
-			const uint8_t *later = rte_pktmbuf_mtod(m[k], uint8_t *) + WIRE_PLAIN_BTH;
+			const uint8_t *later = rte_pktmbuf_mtod(m[k], uint8_t *) + at;
 
 			last = be24_load(later + 5) != qpn || (later[8] & 0x80) == 0;
 		}

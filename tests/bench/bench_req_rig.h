@@ -31,6 +31,7 @@ struct request_case {
 	bool random;           /* order of the QPs */
 	uint8_t service;       /* QPT_* */
 	uint8_t sges;          /* of a request, 1 or 2: a short header, and the rest */
+	uint8_t net;           /* enum bench_net */
 };
 
 /** What a row's time is. */

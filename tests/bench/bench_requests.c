@@ -15,35 +15,39 @@ enum { IDLE_QPS = 100000, TURNS_MAX = 4096 };
 /* clang-format off */
 const struct request_case request_cases[] = {
 	/* name, opcode, part, bytes, path MTU, QPs, one signalled of, frames of an ACK, random,
-	 * service, SGEs */
-	{ "req_write_64", WR_RDMA_WRITE, PART_BOTH, 64, 1024, SENDERS, 1, 1, false, QPT_RC, 1 },
-	{ "req_write_64_ack", WR_RDMA_WRITE, PART_RESPONSES, 64, 1024, SENDERS, 1, 1, false, QPT_RC, 1 },
-	{ "req_write_64_coalesced", WR_RDMA_WRITE, PART_BOTH, 64, 1024, 1, 1, 32, false, QPT_RC, 1 },
-	{ "req_write_64_quiet", WR_RDMA_WRITE, PART_BOTH, 64, 1024, SENDERS, 8, 1, false, QPT_RC, 1 },
-	{ "req_write_4096", WR_RDMA_WRITE, PART_BOTH, 4096, 4096, SENDERS, 1, 1, false, QPT_RC, 1 },
-	{ "req_write_64_dcqcn", WR_RDMA_WRITE, PART_RATED, 64, 1024, SENDERS, 1, 1, false, QPT_RC, 1 },
-	{ "req_write_1024_dcqcn", WR_RDMA_WRITE, PART_RATED, 1024, 1024, SENDERS, 1, 1, false, QPT_RC, 1 },
-	{ "req_send_64", WR_SEND, PART_BOTH, 64, 1024, SENDERS, 1, 1, false, QPT_RC, 1 },
-	{ "req_send_64_sges", WR_SEND, PART_BOTH, 64, 1024, SENDERS, 1, 1, false, QPT_RC, 2 },
-	{ "req_send_1024", WR_SEND, PART_BOTH, 1024, 1024, SENDERS, 1, 1, false, QPT_RC, 1 },
-	{ "req_send_1024_sges", WR_SEND, PART_BOTH, 1024, 1024, SENDERS, 1, 1, false, QPT_RC, 2 },
-	{ "req_send_64_imm", WR_SEND_WITH_IMM, PART_BOTH, 64, 1024, SENDERS, 1, 1, false, QPT_RC, 1 },
-	{ "req_write_64_imm", WR_RDMA_WRITE_WITH_IMM, PART_BOTH, 64, 1024, SENDERS, 1, 1, false, QPT_RC, 1 },
-	{ "req_ud_send_64", WR_SEND, PART_BOTH, 64, 1024, SENDERS, 1, 1, false, QPT_UD, 1 },
-	{ "req_uc_write_64", WR_RDMA_WRITE, PART_BOTH, 64, 1024, SENDERS, 1, 1, false, QPT_UC, 1 },
-	{ "req_read_64", WR_RDMA_READ, PART_BOTH, 64, 1024, SENDERS, 1, 1, false, QPT_RC, 1 },
-	{ "req_read_4096", WR_RDMA_READ, PART_BOTH, 4096, 4096, SENDERS, 1, 1, false, QPT_RC, 1 },
-	{ "req_write_64_1k_qps", WR_RDMA_WRITE, PART_BOTH, 64, 1024, 1024, 1, 1, true, QPT_RC, 1 },
-	{ "req_write_64_64k_qps", WR_RDMA_WRITE, PART_BOTH, 64, 1024, 65536, 1, 1, true, QPT_RC, 1 },
-	{ "req_write_64_1m_qps", WR_RDMA_WRITE, PART_BOTH, 64, 1024, MAX_QPS, 1, 1, true, QPT_RC, 1 },
-	{ "req_ack_64k_qps", WR_RDMA_WRITE, PART_RESPONSES, 64, 1024, 65536, 1, 1, true, QPT_RC, 1 },
-	{ "req_write_64_1m_timers", WR_RDMA_WRITE, PART_TIMERS, 64, 1024, SENDERS, 1, 1, false, QPT_RC, 1 },
-	{ "idle_100k_qps", WR_RDMA_WRITE, PART_IDLE, 64, 1024, IDLE_QPS, 1, 1, false, QPT_RC, 1 },
-	{ "local_write_4096", WR_RDMA_WRITE, PART_LOCAL, 4096, 4096, 1, 1, 1, false, QPT_RC, 1 },
-	{ "local_write_64k", WR_RDMA_WRITE, PART_LOCAL, 65536, 4096, 1, 1, 1, false, QPT_RC, 1 },
-	{ "local_read_4096", WR_RDMA_READ, PART_LOCAL, 4096, 4096, 1, 1, 1, false, QPT_RC, 1 },
-	{ "local_read_64k", WR_RDMA_READ, PART_LOCAL, 65536, 4096, 1, 1, 1, false, QPT_RC, 1 },
-	{ "local_write_64", WR_RDMA_WRITE, PART_LOCAL, 64, 1024, 1, 1, 1, false, QPT_RC, 1 },
+	 * service, SGEs, network */
+	{ "req_write_64", WR_RDMA_WRITE, PART_BOTH, 64, 1024, SENDERS, 1, 1, false, QPT_RC, 1, NET_IPV4 },
+	{ "req_write_64_ack", WR_RDMA_WRITE, PART_RESPONSES, 64, 1024, SENDERS, 1, 1, false, QPT_RC, 1, NET_IPV4 },
+	{ "req_write_64_coalesced", WR_RDMA_WRITE, PART_BOTH, 64, 1024, 1, 1, 32, false, QPT_RC, 1, NET_IPV4 },
+	{ "req_write_64_quiet", WR_RDMA_WRITE, PART_BOTH, 64, 1024, SENDERS, 8, 1, false, QPT_RC, 1, NET_IPV4 },
+	{ "req_write_4096", WR_RDMA_WRITE, PART_BOTH, 4096, 4096, SENDERS, 1, 1, false, QPT_RC, 1, NET_IPV4 },
+	{ "req_write_64_dcqcn", WR_RDMA_WRITE, PART_RATED, 64, 1024, SENDERS, 1, 1, false, QPT_RC, 1, NET_IPV4 },
+	{ "req_write_1024_dcqcn", WR_RDMA_WRITE, PART_RATED, 1024, 1024, SENDERS, 1, 1, false, QPT_RC, 1, NET_IPV4 },
+	{ "req_send_64", WR_SEND, PART_BOTH, 64, 1024, SENDERS, 1, 1, false, QPT_RC, 1, NET_IPV4 },
+	{ "req_send_64_sges", WR_SEND, PART_BOTH, 64, 1024, SENDERS, 1, 1, false, QPT_RC, 2, NET_IPV4 },
+	{ "req_send_1024", WR_SEND, PART_BOTH, 1024, 1024, SENDERS, 1, 1, false, QPT_RC, 1, NET_IPV4 },
+	{ "req_send_1024_sges", WR_SEND, PART_BOTH, 1024, 1024, SENDERS, 1, 1, false, QPT_RC, 2, NET_IPV4 },
+	{ "req_send_64_imm", WR_SEND_WITH_IMM, PART_BOTH, 64, 1024, SENDERS, 1, 1, false, QPT_RC, 1, NET_IPV4 },
+	{ "req_write_64_imm", WR_RDMA_WRITE_WITH_IMM, PART_BOTH, 64, 1024, SENDERS, 1, 1, false, QPT_RC, 1, NET_IPV4 },
+	{ "req_ud_send_64", WR_SEND, PART_BOTH, 64, 1024, SENDERS, 1, 1, false, QPT_UD, 1, NET_IPV4 },
+	{ "req_uc_write_64", WR_RDMA_WRITE, PART_BOTH, 64, 1024, SENDERS, 1, 1, false, QPT_UC, 1, NET_IPV4 },
+	{ "req_read_64", WR_RDMA_READ, PART_BOTH, 64, 1024, SENDERS, 1, 1, false, QPT_RC, 1, NET_IPV4 },
+	{ "req_read_4096", WR_RDMA_READ, PART_BOTH, 4096, 4096, SENDERS, 1, 1, false, QPT_RC, 1, NET_IPV4 },
+	{ "req_write_64_vlan", WR_RDMA_WRITE, PART_BOTH, 64, 1024, SENDERS, 1, 1, false, QPT_RC, 1, NET_VLAN },
+	{ "req_write_64_ipv6", WR_RDMA_WRITE, PART_BOTH, 64, 1024, SENDERS, 1, 1, false, QPT_RC, 1, NET_IPV6 },
+	{ "req_write_4096_ipv6", WR_RDMA_WRITE, PART_BOTH, 4096, 4096, SENDERS, 1, 1, false, QPT_RC, 1, NET_IPV6 },
+	{ "req_read_64_ipv6", WR_RDMA_READ, PART_BOTH, 64, 1024, SENDERS, 1, 1, false, QPT_RC, 1, NET_IPV6 },
+	{ "req_write_64_1k_qps", WR_RDMA_WRITE, PART_BOTH, 64, 1024, 1024, 1, 1, true, QPT_RC, 1, NET_IPV4 },
+	{ "req_write_64_64k_qps", WR_RDMA_WRITE, PART_BOTH, 64, 1024, 65536, 1, 1, true, QPT_RC, 1, NET_IPV4 },
+	{ "req_write_64_1m_qps", WR_RDMA_WRITE, PART_BOTH, 64, 1024, MAX_QPS, 1, 1, true, QPT_RC, 1, NET_IPV4 },
+	{ "req_ack_64k_qps", WR_RDMA_WRITE, PART_RESPONSES, 64, 1024, 65536, 1, 1, true, QPT_RC, 1, NET_IPV4 },
+	{ "req_write_64_1m_timers", WR_RDMA_WRITE, PART_TIMERS, 64, 1024, SENDERS, 1, 1, false, QPT_RC, 1, NET_IPV4 },
+	{ "idle_100k_qps", WR_RDMA_WRITE, PART_IDLE, 64, 1024, IDLE_QPS, 1, 1, false, QPT_RC, 1, NET_IPV4 },
+	{ "local_write_4096", WR_RDMA_WRITE, PART_LOCAL, 4096, 4096, 1, 1, 1, false, QPT_RC, 1, NET_IPV4 },
+	{ "local_write_64k", WR_RDMA_WRITE, PART_LOCAL, 65536, 4096, 1, 1, 1, false, QPT_RC, 1, NET_IPV4 },
+	{ "local_read_4096", WR_RDMA_READ, PART_LOCAL, 4096, 4096, 1, 1, 1, false, QPT_RC, 1, NET_IPV4 },
+	{ "local_read_64k", WR_RDMA_READ, PART_LOCAL, 65536, 4096, 1, 1, 1, false, QPT_RC, 1, NET_IPV4 },
+	{ "local_write_64", WR_RDMA_WRITE, PART_LOCAL, 64, 1024, 1, 1, 1, false, QPT_RC, 1, NET_IPV4 },
 };
 /* clang-format on */
 const uint32_t request_cases_n = ARRAY_LEN(request_cases);
@@ -221,7 +225,8 @@ requests_round(const struct request_case *c, uint32_t n, double v[COLUMNS])
 	struct req_rig *q = c->part == PART_TIMERS ? &other : c->part == PART_RATED ? &rated : &rig;
 	const struct stats_load *load = worker_load(q->worker);
 	const bool bare =
-		c->part <= PART_RESPONSES && c->opcode == WR_RDMA_WRITE && c->service == QPT_RC;
+		c->part <= PART_RESPONSES && c->opcode == WR_RDMA_WRITE && c->service == QPT_RC &&
+		c->net == NET_IPV4;
 	uint64_t before[STAGE_MAX];
 	double without = 0, lapped;
 

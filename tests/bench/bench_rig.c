@@ -22,8 +22,6 @@ static struct {
 	struct ring srq_producer;
 	uint32_t psn[MAX_QPS];
 	struct qp_cq cq;
-	struct wire_path to_us;
-	struct wire_path to_peer;
 	uint8_t payload[MAX_LEN];
 } b;
 
@@ -61,18 +59,6 @@ make_port(struct bench_rig *r, uint32_t qps)
 		net_pair_create_open("bench", 2048, 0, &r->port, &r->to, &r->from) != 0 ||
 		net_pair_start(r->port, r->pool) != 0)
 		die("no port");
-}
-
-static struct wire_path
-path(uint8_t from, uint8_t to)
-{
-	return (struct wire_path){ .smac = { 2, 0, 0, 0, 0, from },
-		.dmac = { 2, 0, 0, 0, 0, to },
-		.src_ip = { 192, 0, 2, from },
-		.dst_ip = { 192, 0, 2, to },
-		.tos = 2,
-		.ttl = 64,
-		.sport = 0xc000 };
 }
 
 static void
@@ -142,9 +128,9 @@ make_region(struct bench_rig *r)
 void
 rig_set_up(struct bench_rig *r, uint32_t qps)
 {
+	const struct wire_path to_peer = bench_path(NET_IPV4, 1, 2);
+
 	make_port(r, qps);
-	b.to_us = path(2, 1);
-	b.to_peer = path(1, 2);
 	r->conf.ports_n = r->conf.workers_n = 1;
 	r->conf.crc = crc_isal();
 	r->conf.qps = qp_table_create(MAX_QPS, r->conf.socket);
@@ -153,9 +139,7 @@ rig_set_up(struct bench_rig *r, uint32_t qps)
 	r->conf.clock = still;
 	r->conf.ports[0] =
 		(struct pipeline_port){ .id = r->port, .polls_rx = true, .pool = r->pool };
-	r->conf.ports[0].addr.has_ipv4 = true;
-	memcpy(r->conf.ports[0].addr.mac, b.to_us.dmac, 6);
-	memcpy(r->conf.ports[0].addr.ipv4, b.to_us.dst_ip, 4);
+	bench_end(&r->conf.ports[0].addr, 1);
 	r->bare.crc = r->conf.crc;
 	r->bare.port = r->port;
 	r->bare.qps_n = MAX_QPS;
@@ -169,7 +153,7 @@ rig_set_up(struct bench_rig *r, uint32_t qps)
 	atomic_store(&b.cq.producer, 1); /* both workers have index 0, and turn by turn */
 	for (uint32_t i = 0; i < qps; i++) {
 		make_qp(r, i);
-		bare_qp_init(&r->bare, MAX_QPS + i, &b.to_peer);
+		bare_qp_init(&r->bare, MAX_QPS + i, &to_peer);
 	}
 	r->timed = worker_create(&r->conf);
 	r->lapped = worker_create(&r->conf);
@@ -199,7 +183,7 @@ bring_up(struct qp *qp, const struct bench_case *c)
 		.max_dest_rd_atomic = qp->max_dest_alloc,
 		.min_rnr_timer = 12,
 		.qkey = 0x11111111,
-		.path = b.to_peer,
+		.path = bench_path(c->net, 1, 2),
 		.path_resolved = true };
 
 	const uint8_t types[] = { [WIRE_RC] = QPT_RC, [WIRE_UC] = QPT_UC, [WIRE_UD] = QPT_UD };
@@ -270,6 +254,7 @@ static struct rte_mbuf *
 packet(struct bench_rig *r, const struct bench_case *c, uint32_t q)
 {
 	const uint32_t head = c->opcode == OP_UD_SEND_ONLY ? WIRE_GRH_LEN : 0;
+	const struct wire_path to_us = bench_path(c->net, 2, 1);
 	uint64_t va = next_place(head + c->len);
 	struct wire_fields f = { .opcode = c->opcode,
 		.flags = PKT_ACKREQ,
@@ -287,8 +272,8 @@ packet(struct bench_rig *r, const struct bench_case *c, uint32_t q)
 	if (m == NULL)
 		die("pool is empty");
 	frame = rte_pktmbuf_mtod(m, uint8_t *);
-	len = wire_build(&b.to_us, &f, 0, frame, rte_pktmbuf_tailroom(m));
-	icrc_seal(r->conf.crc, frame, 14, false, (uint32_t)len);
+	len = wire_build(&to_us, &f, 0, frame, rte_pktmbuf_tailroom(m));
+	icrc_seal(r->conf.crc, frame, bench_ip(c->net), to_us.ipv6, (uint32_t)len);
 	if (c->kind == KIND_BAD_ICRC)
 		frame[len - 1] ^= 1;
 	if (c->kind == KIND_NOT_ROCE)

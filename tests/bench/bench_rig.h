@@ -9,6 +9,7 @@
  * Depends: lib/pipeline, DPDK.
  */
 #include "bench_bare.h"
+#include "bench_net.h"
 #include "pipeline.h"
 #include "qp.h"
 #include "qp_client.h"
@@ -44,6 +45,7 @@ struct bench_case {
 	bool random; /* order of the QPs; else packets go round */
 	bool trace;  /* flight recorder on */
 	bool shared; /* all QPs have one receive queue */
+	uint8_t net; /* enum bench_net */
 };
 
 struct bench_rig {
