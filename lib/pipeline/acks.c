@@ -176,14 +176,26 @@ plain_copy(uint8_t *frame, const struct wire_template *t, const bool wide)
 _Static_assert(offsetof(struct wire_template, bytes) == 8 && REPLY_ROOM >= CACHE_LINE,
 	"plain_copy() moves the line by a word, and writes all of it");
 
+/** The template as an ACK but for PSN, AETH and ICRC. @return where those go. */
+static ALWAYS_INLINE uint8_t *
+ack_begin(uint8_t *frame, const struct wire_template *t, const bool wide)
+{
+	if (LIKELY(t->len == PLAIN_LEN)) {
+		plain_copy(frame, t, wide);
+		return frame + PLAIN_LEN - WIRE_AETH_LEN;
+	}
+	memcpy(frame, t->bytes, sizeof(t->bytes));
+	return frame + t->len - WIRE_AETH_LEN;
+}
+_Static_assert(REPLY_ROOM >= WIRE_TEMPLATE_MAX + WIRE_AETH_LEN + WIRE_ICRC_LEN, "any ACK");
+
 /** Can send_run() take the QP's? @param out of the run. */
 static ALWAYS_INLINE bool
-is_plain(const struct qp *qp, uint8_t out)
+is_ready(const struct qp *qp, uint8_t out)
 {
 	const uint32_t want = QPF_ACK_CRC | QPF_RESOLVED;
 
-	return LIKELY((qp->flags & want) == want) && LIKELY(qp->tmpl.len == PLAIN_LEN) &&
-	       LIKELY(qp->out == out);
+	return LIKELY((qp->flags & want) == want) && LIKELY(qp->out == out);
 }
 
 /**
@@ -211,18 +223,18 @@ send_run(struct worker *w, const struct ack_list *l, const uint32_t i, const boo
 		struct qp *qp = qps[at];
 		struct rte_mbuf *m = spare[-1];
 		const uint64_t tail = tails[at];
-		uint8_t *frame;
+		uint8_t *frame, *at_psn;
 
-		if (UNLIKELY(qp == NULL) || UNLIKELY(!is_plain(qp, out)) ||
+		if (UNLIKELY(qp == NULL) || UNLIKELY(!is_ready(qp, out)) ||
 			UNLIKELY(!is_reusable(m)))
 			break;
 		spare--;
 		mbuf_renew(m);
 		frame = rte_pktmbuf_mtod(m, uint8_t *);
-		plain_copy(frame, &qp->tmpl, wide);
-		memcpy(frame + PLAIN_LEN - WIRE_AETH_LEN, &tail, sizeof(tail));
-		icrc_store(frame + PLAIN_LEN + WIRE_AETH_LEN, icrc_final(l->crc[at] ^ qp->ack_crc));
-		mbuf_len_set(m, PLAIN_LEN + WIRE_AETH_LEN + WIRE_ICRC_LEN);
+		at_psn = ack_begin(frame, &qp->tmpl, wide);
+		memcpy(at_psn, &tail, sizeof(tail));
+		icrc_store(at_psn + sizeof(tail), icrc_final(l->crc[at] ^ qp->ack_crc));
+		mbuf_len_set(m, (uint32_t)(at_psn - frame) + sizeof(tail) + WIRE_ICRC_LEN);
 		*to++ = m;
 		if (naks)
 			continue;
