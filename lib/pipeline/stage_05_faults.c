@@ -121,19 +121,29 @@ kind_faults(const struct qp *qp, uint8_t state, const struct wire_pkt *p)
 	return f;
 }
 
+/** The tag of a packet against the path in use, which is read only where it has a VLAN. */
+static inline fault_mask_t
+tag_faults(const struct qp *qp, const struct wire_pkt *p)
+{
+	if (UNLIKELY((qp->flags & QPF_VLAN) != 0))
+		return vlan_fault(&qp->attr.path, p);
+	if (LIKELY((p->flags & PKT_VLAN) == 0))
+		return 0;
+	return fault_if((be16_load(p->frame + WIRE_ETH_LEN) & 0xfff) != 0, FAULT_VLAN);
+}
+
 /** The tag and the key of a packet, and the port it came to, against the path in use. */
 static inline fault_mask_t
 label_faults(const struct qp *qp, const struct wire_pkt *p, uint8_t port)
 {
-	fault_mask_t f = fault_if(!pkey_matches(p->pkey, qp->pkey), FAULT_PKEY) |
-			 fault_if(port != qp->port, FAULT_PORT);
+	return tag_faults(qp, p) | fault_if(!pkey_matches(p->pkey, qp->pkey), FAULT_PKEY) |
+	       fault_if(port != qp->port, FAULT_PORT);
+}
 
-	if (UNLIKELY((qp->flags & QPF_VLAN) != 0))
-		f |= vlan_fault(&qp->attr.path, p);
-	else if (UNLIKELY((p->flags & PKT_VLAN) != 0) &&
-		 (be16_load(p->frame + WIRE_ETH_LEN) & 0xfff) != 0)
-		f |= FAULT_BIT(FAULT_VLAN);
-	return f;
+bool
+pipeline_is_from_peer(const struct qp *qp, const struct wire_pkt *p)
+{
+	return (path_faults(qp, p) | tag_faults(qp, p)) == 0;
 }
 
 /** A datagram comes from anywhere, and shows a key instead (UD-02, UD-10, UD-18). */

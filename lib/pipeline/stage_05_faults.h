@@ -74,23 +74,41 @@ _Static_assert((QPT_RC ^ 1) == QPT_UC && ((QPT_RC ^ QPT_UD) & ~1) != 0 &&
 	"no other type is like RC but for that bit");
 
 /**
- * An RC or UC packet over untagged IPv4 for a QP of this worker that receives, from its peer, to
- * its port, with its key and as a full member: one test for all of it. Responses are for a QP in
- * RTS. Whatever else may be good is pipeline_faults_all()'s. A CNP has a service of its own.
+ * Is the packet from the QP's peer, and its tag of the QP's VLAN (RX-SYN-02, -05, -27)? For what is
+ * not untagged IPv4 at both; without a migration.
+ */
+bool pipeline_is_from_peer(const struct qp *qp, const struct wire_pkt *p);
+
+/** Flags of a QP that say how a packet from its peer looks. */
+#define STEER_NET (QPF_IPV6 | QPF_VLAN | QPF_REQUIRE_DF)
+
+/** @param odd flags of the QP that are not as those of most are. */
+static ALWAYS_INLINE bool
+is_from_peer(const struct qp *qp, const struct wire_pkt *p, uint32_t odd)
+{
+	if (LIKELY((odd | (p->flags & (PKT_IPV6 | PKT_VLAN))) == 0))
+		return LIKELY(
+			wire_load32(p->frame + p->l3_off + 12) == wire_load32(qp->peer_ipv4));
+	return (odd & ~(uint32_t)STEER_NET) == 0 && pipeline_is_from_peer(qp, p);
+}
+
+/**
+ * An RC or UC packet for a QP of this worker that receives, from its peer, to its port, with its
+ * key and as a full member: one test for all of it where it is untagged IPv4. Responses are for a
+ * QP in RTS. Whatever else may be good is pipeline_faults_all()'s. A CNP has a service of its own.
  */
 static ALWAYS_INLINE bool
 is_fast(const struct qp *qp, const struct wire_pkt *p, uint64_t owner)
 {
-	const uint32_t flags = QPF_IPV6 | QPF_VLAN | QPF_CHECK_SRC_MAC | QPF_REQUIRE_DF |
-			       QPF_MIGRATION | QPF_RESOLVED | QPF_SERVICE;
+	const uint32_t flags =
+		STEER_NET | QPF_CHECK_SRC_MAC | QPF_MIGRATION | QPF_RESOLVED | QPF_SERVICE;
+	const uint32_t odd = (qp->flags ^ QPF_RESOLVED ^ (p->opcode & QPF_SERVICE)) & flags;
 
 	/* One test of all flags. That of a response is the last: fetch() goes on from it. */
 	return LIKELY((steer_diff(qp, p, owner) & ((STEER_MASK & ~STEER_UC) | STEER_PORT)) == 0) &&
 	       LIKELY((uint8_t)(qp_state_of(qp) - QPS_RTR) <= QPS_SQE - QPS_RTR) &&
-	       LIKELY((((qp->flags ^ QPF_RESOLVED ^ (p->opcode & QPF_SERVICE)) & flags) |
-			      (p->flags & (PKT_IPV6 | PKT_VLAN))) == 0) &&
-	       LIKELY(wire_load32(p->frame + p->l3_off + 12) == wire_load32(qp->peer_ipv4)) &&
-	       LIKELY(p->pkey == qp->pkey) && LIKELY((p->pkey & WIRE_PKEY_FULL) != 0) &&
+	       is_from_peer(qp, p, odd) && LIKELY(p->pkey == qp->pkey) &&
+	       LIKELY((p->pkey & WIRE_PKEY_FULL) != 0) &&
 	       (!op_has(p->op, OPF_RESPONSE) || LIKELY(qp_state_of(qp) == QPS_RTS));
 }
 

@@ -236,11 +236,13 @@ examine(struct worker *w, struct burst *b, uint32_t slow)
 #define LOOK_WRONG    plain_wrong
 #include "stage_05_look.def"
 
-/** Can packets be compared with their QPs at once? */
+/** Can packets be compared with their QPs at once? They probably are as the first one is. */
 static ALWAYS_INLINE bool
 can_look_at_once(const struct burst *b)
 {
-	return LIKELY(b->one_port) && (LIKELY(wire_has_wide()) || LIKELY(wire_has_half()));
+	return LIKELY(b->one_port) &&
+	       LIKELY((b->pkt[0].flags & (PKT_IPV6 | PKT_VLAN)) == 0) &&
+	       (LIKELY(wire_has_wide()) || LIKELY(wire_has_half()));
 }
 
 /** The same of requests. */

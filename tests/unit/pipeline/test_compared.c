@@ -19,7 +19,8 @@ by_fields(const struct worker *w, const struct qp *qp, const struct wire_pkt *p,
 {
 	const bool send = opcode == OP_RC_SEND_ONLY;
 
-	if (p->opcode != opcode || (p->flags & PKT_CE) != 0 || qp->type != QPT_RC ||
+	if (p->opcode != opcode || qp->type != QPT_RC || (qp->flags & STEER_NET) != 0 ||
+		(p->flags & (PKT_CE | PKT_IPV6 | PKT_VLAN)) != 0 ||
 		!is_fast(qp, p, w->steer[0]))
 		return false;
 	if (opcode == OP_RC_ACKNOWLEDGE)
