@@ -112,14 +112,13 @@ is_fast(const struct qp *qp, const struct wire_pkt *p, uint64_t owner)
 	       (!op_has(p->op, OPF_RESPONSE) || LIKELY(qp_state_of(qp) == QPS_RTS));
 }
 
-/** The same for a datagram without a tag: whoever it is from, it has to show the Q_Key. */
+/** The same for a datagram: whoever it is from (UD-02), it has to show the Q_Key. */
 static ALWAYS_INLINE bool
 is_fast_datagram(const struct qp *qp, const struct wire_pkt *p, uint64_t owner)
 {
 	const uint64_t type = (uint64_t)(QPT_RC ^ QPT_UD) << 40;
 
 	return (p->opcode == OP_UD_SEND_ONLY || p->opcode == OP_UD_SEND_ONLY_IMM) &&
-	       (p->flags & PKT_VLAN) == 0 &&
 	       (steer_diff(qp, p, owner ^ type) & (STEER_MASK | STEER_PORT)) == 0 &&
 	       (uint8_t)(qp_state_of(qp) - QPS_RTR) <= QPS_SQE - QPS_RTR && p->pkey == qp->pkey &&
 	       (p->pkey & WIRE_PKEY_FULL) != 0 && wire_deth(p).qkey == qp->qkey;

@@ -58,6 +58,7 @@ static const struct bench_case cases[] = {
 	{ "uc_write_64", OP_UC_WRITE_ONLY, KIND_GOOD, 64, 1024, 32, false, false, false, NET_IPV4 },
 	{ "uc_send_64", OP_UC_SEND_ONLY, KIND_GOOD, 64, 1024, 32, false, false, false, NET_IPV4 },
 	{ "ud_send_64", OP_UD_SEND_ONLY, KIND_GOOD, 64, 1024, 32, false, false, false, NET_IPV4 },
+	{ "ud_send_64_vlan", OP_UD_SEND_ONLY, KIND_GOOD, 64, 1024, 32, false, false, false, NET_VLAN },
 	{ "write_64_coalesced", OP_RC_WRITE_ONLY, KIND_GOOD, 64, 1024, 1, false, false, false, NET_IPV4 },
 	{ "write_64_traced", OP_RC_WRITE_ONLY, KIND_GOOD, 64, 1024, 32, false, true, false, NET_IPV4 },
 	{ "write_1024", OP_RC_WRITE_ONLY, KIND_GOOD, 1024, 1024, 32, false, false, false, NET_IPV4 },

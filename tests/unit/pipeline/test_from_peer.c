@@ -131,11 +131,46 @@ RX_SYN_02_05_27_from_the_peer(void **state)
 	assert_int_equal(alike, 2 * 2 * (3 * 3 + 2 * 2 + 1 + 1));
 }
 
+/* UD-02: a datagram may be from anybody and of any VLAN, but shows the Q_Key. */
+static void
+UD_02_a_datagram_from_anybody(void **state)
+{
+	enum { UD_QPN = 0x55, QKEY = 0x11111111 };
+	const struct qp_alloc_params params = {
+		.type = QPT_UD, .max_recv_wr = 1, .max_recv_sge = 1
+	};
+	struct bed *b = *state;
+	struct qp *qp = bed_qp_with(b, UD_QPN, 0, &params);
+	struct wire_fields f = send_only(E, 8);
+
+	qp->qkey = QKEY;
+	f.opcode = OP_UD_SEND_ONLY;
+	f.dest_qpn = UD_QPN;
+	for (size_t k = 0; k < 2 * KINDS; k++) {
+		const bool good = k < KINDS;
+		struct wire_path path = bed_path();
+		struct wire_pkt p CACHE_ALIGNED;
+		struct rte_mbuf *m;
+
+		kind_set(&path, kind_of(k % KINDS), 77, 1);
+		f.deth = (struct wire_deth){ .qkey = QKEY + !good, .src_qpn = 3 };
+		m = bed_frame_on(&path, &f);
+		assert_int_equal(wire_parse_any(&b->conf.ports[0].addr,
+					 rte_pktmbuf_mtod(m, uint8_t *), m->data_len, &p),
+			WIRE_CLASS_ROCE);
+		assert_int_equal(is_fast_datagram(qp, &p, b->w->steer[0]), good);
+		assert_int_equal(pipeline_faults_all(qp, QPS_RTS, &p, qp->port),
+			good ? 0 : FAULT_BIT(FAULT_QKEY));
+		rte_pktmbuf_free(m);
+	}
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(RX_SYN_02_05_27_from_the_peer),
+		TEST(UD_02_a_datagram_from_anybody),
 	};
 
 	return cmocka_run_group_tests(tests, bed_group_setup, NULL);
