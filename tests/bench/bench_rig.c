@@ -240,14 +240,45 @@ post(struct ring *rq, uint32_t q, uint64_t va, uint32_t len)
 	ring_produce_commit(rq);
 }
 
+/** Is each packet behind the one before it? */
+static bool
+moves_on(const struct bench_case *c)
+{
+	return c->kind == KIND_GOOD || c->kind == KIND_PARTS;
+}
+
 static uint32_t
 psn_for(const struct bench_case *c, uint32_t q)
 {
 	uint32_t next = b.psn[q];
 
-	if (c->kind == KIND_GOOD)
+	if (moves_on(c))
 		b.psn[q]++;
 	return c->kind == KIND_DUPLICATE ? next - 1 : c->kind == KIND_AHEAD ? next + 5 : next;
+}
+
+/** The packet is a part of a longer message, which its PSN tells. */
+static void
+make_part(struct wire_fields *f, uint32_t len)
+{
+	const uint32_t at = f->psn.v % PARTS;
+	const bool write = f->opcode == OP_RC_WRITE_ONLY;
+
+	f->opcode = at == 0		? (write ? OP_RC_WRITE_FIRST : OP_RC_SEND_FIRST)
+		    : at != PARTS - 1 ? (write ? OP_RC_WRITE_MIDDLE : OP_RC_SEND_MIDDLE)
+				      : (write ? OP_RC_WRITE_LAST : OP_RC_SEND_LAST);
+	f->flags = at == PARTS - 1 ? PKT_ACKREQ : 0;
+	f->reth.va = next_place(PARTS * len);
+	f->reth.dma_len = PARTS * len;
+}
+
+/** Of a receive, bytes. */
+static uint32_t
+room_of(const struct bench_case *c, uint32_t head)
+{
+	if (c->kind == KIND_PARTS)
+		return PARTS * c->len;
+	return c->opcode == OP_RC_WRITE_ONLY_IMM ? 0 : head + 64;
 }
 
 static struct rte_mbuf *
@@ -271,6 +302,8 @@ packet(struct bench_rig *r, const struct bench_case *c, uint32_t q)
 
 	if (m == NULL)
 		die("pool is empty");
+	if (c->kind == KIND_PARTS)
+		make_part(&f, c->len);
 	frame = rte_pktmbuf_mtod(m, uint8_t *);
 	len = wire_build(&to_us, &f, 0, frame, rte_pktmbuf_tailroom(m));
 	icrc_seal(r->conf.crc, frame, bench_ip(c->net), to_us.ipv6, (uint32_t)len);
@@ -280,9 +313,8 @@ packet(struct bench_rig *r, const struct bench_case *c, uint32_t q)
 		frame[37] ^= 1;
 	m->data_len = (uint16_t)len;
 	m->pkt_len = (uint32_t)len;
-	if (op_has(wire_opcodes[c->opcode].flags, OPF_TAKES_WQE))
-		post(c->shared ? &b.srq_producer : &b.rq[q], q, va,
-			c->opcode == OP_RC_WRITE_ONLY_IMM ? 0 : head + 64);
+	if (op_has(wire_opcodes[f.opcode].flags, OPF_TAKES_WQE))
+		post(c->shared ? &b.srq_producer : &b.rq[q], q, f.reth.va, room_of(c, head));
 	return m;
 }
 
@@ -332,7 +364,7 @@ rig_prepare(struct bench_rig *r, const struct bench_case *c, uint32_t n, bool ad
 		if (rte_ring_enqueue(r->to, packet(r, c, used[i])) != 0)
 			die("link is full");
 	}
-	for (uint32_t i = 0; !advance && c->kind == KIND_GOOD && i < n; i++)
+	for (uint32_t i = 0; !advance && moves_on(c) && i < n; i++)
 		b.psn[used[i]]--;
 }
 

@@ -20,6 +20,7 @@ enum {
 	MAX_QPS = 1048576,
 	MAX_PACKETS = 256, /* of one sample */
 	MAX_LEN = 4096,
+	PARTS = 16,
 };
 
 #define REGION_VA  0x10000000u
@@ -33,6 +34,7 @@ enum bench_kind {
 	KIND_AHEAD, /* out of sequence, the latch is set */
 	KIND_NO_QP,
 	KIND_NOT_ROCE,
+	KIND_PARTS, /* of messages of PARTS packets */
 };
 
 struct bench_case {
