@@ -99,7 +99,7 @@ mem_scatter(const struct mem_table *t, const struct ring_sge *sge, uint32_t n, u
 	if (fault != MEM_OK)
 		return fault;
 	for (uint32_t i = 0; i < pieces; i++) {
-		memcpy(piece[i].host, from, piece[i].len);
+		mem_copy(piece[i].host, from, piece[i].len);
 		from += piece[i].len;
 	}
 	ASSERT(from == (const uint8_t *)data + len);

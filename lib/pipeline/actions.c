@@ -4,6 +4,7 @@
  * completion that tells of it, then the answer (RESP-14).
  */
 #include "answers.h"
+#include "copy.h"
 #include "count.h"
 #include "credits.h"
 #include "local.h"
@@ -48,7 +49,7 @@ place_write(const struct worker *w, const struct context *c, const struct respon
 	if (UNLIKELY(lent != NULL))
 		pipeline_local_deliver(w, lent, c->p, c->host + offset);
 	else
-		memcpy(c->host + offset, wire_payload(c->p), c->p->payload_len);
+		payload_copy(c->host + offset, wire_payload(c->p), c->p->payload_len);
 }
 
 /**
