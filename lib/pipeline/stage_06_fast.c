@@ -297,6 +297,11 @@ fast_special(struct worker *w, struct burst *b, uint32_t i, struct fast *f)
 		n = pipeline_fast_data(w, b, i, f);
 		f->calm &= qp_state_of(qp) == QPS_RTS;
 		return n;
+	case OP_RC_WRITE_FIRST:
+	case OP_RC_WRITE_MIDDLE:
+	case OP_RC_WRITE_LAST:
+		n = pipeline_fast_parts(w, b, i, end, f);
+		return LIKELY(n != 0) ? n : NOT_SPECIAL;
 	case OP_UC_WRITE_ONLY:
 		return fast_writes_uc(w, b, i, f);
 	case OP_RC_SEND_ONLY_IMM:
@@ -377,8 +382,8 @@ void
 pipeline_fast_end(struct worker *w, const struct burst *b, struct fast *f)
 {
 	struct fast_counts *n = &f->n;
-	uint32_t all =
-		n->writes + n->sends + n->reads + n->duplicates + n->ahead + n->acks + n->unready;
+	uint32_t all = n->writes + n->parts + n->sends + n->reads + n->duplicates + n->ahead +
+		       n->acks + n->unready;
 
 	if (UNLIKELY(n->skipped != 0) && w->errbuf != NULL) {
 		errbuf_leave_out(w->errbuf, n->skipped);

@@ -10,6 +10,7 @@
  *
  * stage_06_fast_places.c  where payloads go
  * stage_06_fast.c         WRITE ONLY, duplicates of it and of SEND ONLY, gaps, SENDs without a WQE
+ * stage_06_fast_parts.c   FIRST, MIDDLE and LAST of WRITEs
  * stage_06_fast_sends.c   SEND ONLY, datagrams, WRITE ONLY with an immediate
  * stage_06_fast_reads.c   READs that one packet answers
  * stage_06_fast_acks.c    positive ACKs, READ responses of one packet
@@ -28,6 +29,7 @@
 /** Packets of a burst, counted at their QPs already, and at worker and port when it ends. */
 struct fast_counts {
 	uint32_t writes;
+	uint32_t parts; /* of WRITEs, but the first ones */
 	uint32_t sends;
 	uint32_t reads;
 	uint32_t duplicates;
@@ -136,6 +138,15 @@ void pipeline_fast_trace(
  * is one. @return how many.
  */
 uint32_t pipeline_fast_sends(struct worker *w, const struct burst *b, uint32_t i, struct fast *f);
+
+/* ---- stage_06_fast_parts.c */
+
+/**
+ * Take packets of WRITEs of several in order, from b->pkt[i] on, which is one.
+ * @param end one behind the last packet that may be looked at. @return how many.
+ */
+uint32_t pipeline_fast_parts(
+	struct worker *w, struct burst *b, uint32_t i, uint32_t end, struct fast *f);
 
 /* ---- stage_06_fast_reads.c */
 

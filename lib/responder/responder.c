@@ -168,11 +168,8 @@ accept(struct responder *r, const struct wire_pkt *p, const struct responder_fac
 
 		if (pl->starts != 0)
 			reth = reth_of(p, rc);
-		if (pl->starts != 0 && pl->after == OPEN_WRITE) {
-			r->va = reth.va;
-			r->rkey = reth.rkey;
-			r->dma_len = reth.dma_len;
-		}
+		if (pl->starts != 0 && pl->after == OPEN_WRITE)
+			responder_write_begins(r, &reth);
 		va = reth.va + offset;
 		rkey = reth.rkey;
 		act |= len != 0 ? ACT_PLACE_WRITE : 0;

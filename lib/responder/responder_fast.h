@@ -29,20 +29,30 @@ _Static_assert(
 	"the word that responder_is_fast() looks at (the hosts are little-endian)");
 
 /**
- * responder_is_fast() without the PSN: what no packet of the fast path changes.
- * @param access right that the QP must grant, ACCESS_*; 0: none.
+ * Does the QP stand like this, and owe no explanation?
+ * @param open of its message. @param access right that it must grant, ACCESS_*; 0: none.
  */
 static ALWAYS_INLINE bool
-responder_fits_fast(const struct responder *r, const struct wire_pkt *p, access_t access)
+responder_stands(const struct responder *r, enum responder_open open, access_t access)
 {
-	const uint64_t want = (uint64_t)access << 48;
-	const uint64_t mask = want | UINT64_C(0xffff) << 32 | /* open, latched */
+	const uint64_t want = (uint64_t)access << 48 | (uint64_t)open << 32;
+	const uint64_t mask = (uint64_t)access << 48 | UINT64_C(0xffff) << 32 | /* open, latched */
 			      (uint64_t)(RESP_KNOB_CREDITS | RESP_KNOB_RQ_LIMIT | RESP_KNOB_RESYNC)
 				      << 16;
 	uint64_t word;
 
 	memcpy(&word, &r->pmtu, sizeof(word));
-	return LIKELY(((word ^ want) & mask) == 0) && LIKELY(p->payload_len <= r->pmtu);
+	return LIKELY(((word ^ want) & mask) == 0);
+}
+
+/**
+ * responder_is_fast() without the PSN: what no packet of the fast path between messages changes.
+ * @param access as above.
+ */
+static ALWAYS_INLINE bool
+responder_fits_fast(const struct responder *r, const struct wire_pkt *p, access_t access)
+{
+	return responder_stands(r, OPEN_NONE, access) && LIKELY(p->payload_len <= r->pmtu);
 }
 
 /** The same, and the PSN is the expected one. */
@@ -64,6 +74,36 @@ responder_fits_fast_read(
 	return responder_fits_fast(r, p, access) && LIKELY((p->payload_len | p->pad) == 0) &&
 	       LIKELY(dma_len - 1 < r->pmtu) &&
 	       LIKELY(r->unfinished == 0 && r->at_once < r->max_dest_rd_atomic);
+}
+
+/** Is it a packet of an RDMA WRITE of several, without an immediate? */
+static ALWAYS_INLINE bool
+responder_is_part(uint8_t opcode)
+{
+	return (uint8_t)(opcode - OP_RC_WRITE_FIRST) <= OP_RC_WRITE_LAST - OP_RC_WRITE_FIRST;
+}
+_Static_assert(OP_RC_WRITE_MIDDLE == OP_RC_WRITE_FIRST + 1 &&
+		       OP_RC_WRITE_LAST == OP_RC_WRITE_FIRST + 2,
+	"nothing else is between them");
+
+/**
+ * Such a packet, but for its PSN and key: it begins a message or goes on with the open one, and has
+ * the right length (RESP-02). @param reth of a FIRST. @param access as above.
+ */
+static ALWAYS_INLINE bool
+responder_fits_fast_part(const struct responder *r, const struct wire_pkt *p,
+	const struct wire_reth *reth, access_t access)
+{
+	const bool first = p->opcode == OP_RC_WRITE_FIRST;
+	const uint32_t dma_len = first ? reth->dma_len : r->dma_len;
+	const uint64_t sum = (uint64_t)(first ? 0 : r->received) + p->payload_len;
+
+	if (UNLIKELY(!responder_stands(r, first ? OPEN_NONE : OPEN_WRITE, access)))
+		return false;
+	if (p->opcode == OP_RC_WRITE_LAST)
+		return LIKELY(p->payload_len - 1u < r->pmtu) && LIKELY(sum == dma_len);
+	return LIKELY(p->payload_len == r->pmtu) && LIKELY(p->pad == 0) && LIKELY(sum <= dma_len) &&
+	       LIKELY(dma_len >> 31 == 0); /* the longest message has a byte more (REQ-18) */
 }
 
 /** A SEND or WRITE behind ePSN: it changes nothing and is acknowledged again (RESP-DUP-01). */
@@ -100,6 +140,20 @@ responder_take_fast(struct responder *r)
 {
 	ASSERT(r->open == OPEN_NONE && r->received == 0 && !r->wqe_active);
 	responder_advance(r, 1, 1);
+}
+
+/** A packet of responder_fits_fast_part() is taken. @param reth of a FIRST. */
+static ALWAYS_INLINE void
+responder_take_fast_part(
+	struct responder *r, const struct wire_pkt *p, const struct wire_reth *reth)
+{
+	const bool last = p->opcode == OP_RC_WRITE_LAST;
+
+	ASSERT((r->open == OPEN_NONE && r->received == 0) == (p->opcode == OP_RC_WRITE_FIRST));
+	if (p->opcode == OP_RC_WRITE_FIRST)
+		responder_write_begins(r, reth);
+	responder_advance(r, 1, last);
+	responder_message(r, last ? OPEN_NONE : OPEN_WRITE, r->received + p->payload_len);
 }
 
 /** The READ is taken, and its response made. */

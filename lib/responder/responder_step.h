@@ -102,6 +102,15 @@ responder_message(struct responder *r, enum responder_open open, uint32_t receiv
 	r->wqe_active = open == OPEN_SEND;
 }
 
+/** An RDMA WRITE of several packets begins: its RETH is for all of them. */
+static ALWAYS_INLINE void
+responder_write_begins(struct responder *r, const struct wire_reth *reth)
+{
+	r->va = reth->va;
+	r->rkey = reth->rkey;
+	r->dma_len = reth->dma_len;
+}
+
 /**
  * A request ahead of ePSN. The first sets the latch and draws the one NAK of the gap; what comes
  * after it, or after an RNR NAK, is dropped. One latch serves both (AMB-06): only a request that is

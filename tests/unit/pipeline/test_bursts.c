@@ -52,6 +52,78 @@ RESP_05_writes_counted_at_qp(void **state)
 	expect_silence(b);
 }
 
+/* RESP-NAK-INV-04: a message was open before what comes behind its FIRST in the burst. */
+static void
+RESP_NAK_INV_04_only_behind_first(void **state)
+{
+	static const uint8_t opcodes[] = { OP_RC_WRITE_ONLY, OP_RC_SEND_ONLY, OP_RC_READ_REQUEST,
+		OP_RC_WRITE_FIRST };
+	struct bed *b = *state;
+
+	for (size_t i = 0; i < ARRAY_LEN(opcodes); i++) {
+		struct wire_fields f = write_only(E, MR_VA, PMTU);
+
+		f.opcode = OP_RC_WRITE_FIRST;
+		f.reth.dma_len = 2 * PMTU;
+		bed_send(b, &f);
+		f = write_only(E + 1, MR_VA + 8192, 64);
+		f.opcode = opcodes[i];
+		f.payload_len = opcodes[i] == OP_RC_READ_REQUEST ? 0 : 64;
+		bed_send(b, &f);
+		bed_turn(b);
+		expect_ack(b, 0x1f, E, 0);
+		expect_ack(b, 0x61, E + 1, 0);
+		expect_silence(b);
+		assert_int_equal(b->memory[8192], 0);
+		assert_int_equal(bed_teardown(state), 0);
+		assert_int_equal(bed_setup(state), 0);
+		b = *state;
+	}
+}
+
+/* RESP-05: a message ends, others of one packet and of several begin, all in one burst. */
+static void
+RESP_05_messages_of_all_lengths(void **state)
+{
+	static const struct {
+		uint8_t opcode;
+		uint16_t len;
+		uint32_t at, message;
+	} rows[] = { { OP_RC_WRITE_FIRST, PMTU, 0, 2 * PMTU + 8 },
+		{ OP_RC_WRITE_MIDDLE, PMTU, PMTU, 0 }, { OP_RC_WRITE_LAST, 8, 2 * PMTU, 0 },
+		{ OP_RC_WRITE_ONLY, 64, 8192, 64 }, { OP_RC_WRITE_FIRST, PMTU, 16384, PMTU + 1 },
+		{ OP_RC_WRITE_LAST, 1, 16384 + PMTU, 0 }, { OP_RC_WRITE_ONLY, 8, 24576, 8 } };
+	struct bed *b = *state;
+	uint8_t bytes[PMTU];
+	uint64_t frames = 0;
+
+	for (uint32_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct wire_fields f = write_only(E + i, MR_VA + rows[i].at, rows[i].len);
+
+		memset(bytes, 0x10 + (int)i, sizeof(bytes));
+		f.opcode = rows[i].opcode;
+		f.reth.dma_len = rows[i].message;
+		f.payload = bytes;
+		bed_send(b, &f);
+		/* Ethernet, IPv4, UDP, BTH, RETH, payload, pad, ICRC */
+		frames += 14 + 20 + 8 + 12 + (rows[i].message != 0 ? 16 : 0) + rows[i].len +
+			  (-rows[i].len & 3) + 4;
+	}
+	bed_turn(b);
+	expect_ack(b, 0x1f, E + 6, 4);
+	expect_silence(b);
+	for (uint32_t i = 0; i < ARRAY_LEN(rows); i++) {
+		memset(bytes, 0x10 + (int)i, sizeof(bytes));
+		assert_memory_equal(b->memory + rows[i].at, bytes, rows[i].len);
+	}
+	assert_int_equal(b->memory[16384 + PMTU + 1], 0);
+	assert_int_equal(qp_stat(b->qp, STAT_rx_write_requests), 4);
+	assert_int_equal(bed_stat(b, STAT_rx_write_requests), 4);
+	assert_int_equal(qp_stat(b->qp, STAT_rcvd_pkts), 7);
+	assert_int_equal(bed_stat(b, STAT_rcvd_pkts), 7);
+	assert_int_equal(qp_stat(b->qp, STAT_rx_bytes), frames);
+}
+
 /*
  * RESP-SEQ-01: all long packets of a turn are ahead, or those behind a good one: the peer is told
  * once, in this turn.
@@ -203,6 +275,8 @@ main(void)
 			RESP_SEQ_01_gap_in_long_packets, bed_setup, bed_teardown),
 		TEST(AE_05_fast_in_RTR),
 		TEST(RESP_04_invalidated_in_a_burst),
+		TEST(RESP_NAK_INV_04_only_behind_first),
+		TEST(RESP_05_messages_of_all_lengths),
 		TEST(RESP_05_writes_counted_at_qp),
 		TEST(CQ_06_sends_of_a_burst),
 		TEST(CQ_06_sends_of_a_burst_beside_others),

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Stage 6, fast path: the packets of RDMA WRITEs of several, each at ePSN. Where their payloads go
+ * is looked up when they are taken: a MIDDLE or LAST tells nothing of it.
+ */
+#include "acks.h"
+#include "count.h"
+#include "local.h"
+#include "mem_reach.h"
+#include "responder_fast.h"
+#include "stage_06_fast.h"
+
+/**
+ * Where the payload goes, if the key is good: of a FIRST for all of the message (RESP-NAK-RAE-05),
+ * else for the packet's own bytes (RESP-NAK-RAE-09).
+ */
+static ALWAYS_INLINE uint8_t *
+place(const struct worker *w, const struct qp *qp, const struct wire_pkt *p,
+	const struct wire_reth *reth)
+{
+	const struct responder *r = &qp->resp;
+	const uint64_t user = mem_user(qp->pd, qp->qpn);
+	const struct mem_region *region;
+
+	if (op_has(p->op, OPF_FIRST))
+		return mem_reach_remote(w->mem, reth->rkey, user, reth->va, reth->dma_len,
+			ACCESS_REMOTE_WRITE, &region);
+	return mem_reach_remote(w->mem, r->rkey, user, r->va + r->received, p->payload_len,
+		ACCESS_REMOTE_WRITE, &region);
+}
+
+/** @return false: nothing was done. */
+static ALWAYS_INLINE bool
+fast_part(struct worker *w, struct burst *b, uint32_t i, struct fast *f)
+{
+	const struct wire_pkt *p = &b->pkt[i];
+	struct qp *qp = b->qp[i];
+	struct wire_reth reth = { 0 };
+	uint8_t *host;
+
+	if (UNLIKELY(!fast_qp(w, qp, p)) || UNLIKELY(p->psn.v != qp->resp.epsn.v))
+		return false;
+	if (op_has(p->op, OPF_FIRST))
+		reth = wire_reth_at(wire_ext(p));
+	if (UNLIKELY(!responder_fits_fast_part(&qp->resp, p, &reth, ACCESS_REMOTE_WRITE)))
+		return false;
+	host = place(w, qp, p, &reth);
+	if (UNLIKELY(host == NULL))
+		return false;
+	if (UNLIKELY(w->local_burst)) /* it may be on loan */
+		pipeline_local_deliver(w, b->m[i], p, host);
+	else
+		payload_copy(host, wire_payload(p), p->payload_len);
+	responder_take_fast_part(&qp->resp, p, &reth);
+	if ((p->flags & PKT_ACKREQ) != 0)
+		fast_ack(w, qp, p->psn);
+	if (op_has(p->op, OPF_FIRST)) {
+		qp_few_write(qp, p->frame_len);
+		f->n.writes++;
+	} else {
+		count_taken(w, qp, p);
+		f->n.parts++;
+	}
+	if (traced(w, qp))
+		pipeline_fast_trace(w, qp, p, RULE_WRITE);
+	return true;
+}
+
+uint32_t
+pipeline_fast_parts(struct worker *w, struct burst *b, uint32_t i, uint32_t end, struct fast *f)
+{
+	uint32_t at = i;
+
+	while (at < end && responder_is_part(b->pkt[at].opcode) && fast_part(w, b, at, f))
+		at++;
+	/* A message may be open now, or no longer: places were looked up before. */
+	f->calm &= at == i;
+	return at - i;
+}
