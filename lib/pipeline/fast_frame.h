@@ -2,7 +2,7 @@
 #ifndef FAST_FRAME_H
 #define FAST_FRAME_H
 /**
- * @file fast_frame.h  Frames of stage 10's fast paths: untagged IPv4, in a buffer of a plain pool.
+ * @file fast_frame.h  Frames of stage 10's fast paths, in a buffer of a plain pool.
  *
  * Owner:   the worker.
  * Memory:  the caller's buffers.
@@ -15,27 +15,21 @@
 #include "wire_head.h"
 
 enum {
-	/* In a buffer, beside the payload: the pad is written as four bytes. */
-	FAST_ROOM = RTE_PKTMBUF_HEADROOM + WIRE_HEAD_LEN + WIRE_RETH_LEN + WIRE_IMM_LEN +
-		    2 * WIRE_ICRC_LEN,
+	/* Of a frame, beside the payload and what ends with the BTH: a pad is written as four. */
+	FAST_ROOM = WIRE_RETH_LEN + WIRE_IMM_LEN + 2 * WIRE_ICRC_LEN,
 };
-
-/** An untagged IPv4 template? */
-static ALWAYS_INLINE bool
-is_fast_template(const struct wire_template *t)
-{
-	return t->len == WIRE_HEAD_LEN && t->ipv6 == 0;
-}
+_Static_assert(WIRE_HEAD_MOST <= WIRE_HEAD_LEN + FAST_ROOM, "so much is written of any head");
 
 /**
  * May packets be made in buffers of this pool, with room for the longest? Then no mbuf is read: all
- * of a pool are alike.
+ * of a pool are alike. @param head bytes up to the end of the BTH.
  */
 static ALWAYS_INLINE bool
-is_fast_pool(struct rte_mempool *pool, uint32_t pmtu)
+is_fast_pool(struct rte_mempool *pool, uint32_t head, uint32_t pmtu)
 {
 	return rte_pktmbuf_priv_flags(pool) == 0 &&
-	       rte_pktmbuf_data_room_size(pool) >= (uint32_t)FAST_ROOM + pmtu;
+	       rte_pktmbuf_data_room_size(pool) >=
+		       (uint32_t)RTE_PKTMBUF_HEADROOM + head + (uint32_t)FAST_ROOM + pmtu;
 }
 
 /** Where a frame begins, bytes from its mbuf on: the same for all of a pool. */
@@ -51,6 +45,33 @@ frame_begin(struct rte_mbuf *m, size_t at)
 {
 	mbuf_renew(m);
 	return (uint8_t *)m + at;
+}
+
+/**
+ * Headers up to the BTH. @param h of this template. @param ipv4 wire_head_fits(): a constant, where
+ * a loop is of one path. @return the end of the BTH.
+ */
+static ALWAYS_INLINE uint8_t *
+frame_head(struct wire_head *h, const struct wire_template *t, const bool ipv4, uint8_t *frame,
+	uint32_t what, const struct requester_start *s)
+{
+	if (ipv4) {
+		wire_head_write(h, t, frame, what, s->ask, s->psn);
+		return frame + WIRE_HEAD_LEN;
+	}
+	wire_head_write_any(h, t, frame, what, s->ask, s->psn);
+	return frame + t->len;
+}
+
+/** Its ICRC is written later. @param ipv4 as above. @param len of the frame. */
+static ALWAYS_INLINE void
+frame_unsealed(struct worker *w, const struct wire_template *t, const bool ipv4, uint8_t *frame,
+	uint32_t len)
+{
+	if (ipv4)
+		request_unsealed(w, frame, WIRE_PLAIN_IP, false, len);
+	else
+		request_unsealed(w, frame, t->l3_off, t->ipv6 != 0, len);
 }
 
 /** Behind the payload: its pad, and room for the ICRC, which is written later. @return the end. */

@@ -58,7 +58,7 @@ read_response_head(const struct qp *qp, uint8_t *frame, const struct read_respon
 	const struct wire_template *t = &qp->tmpl;
 	struct wire_head head;
 
-	if (UNLIKELY(t->len != WIRE_HEAD_LEN || t->ipv6 != 0)) {
+	if (UNLIKELY(!wire_head_fits(t))) {
 		wire_template_write(t, frame, opcode, migreq_of(qp), pad, r->psn, after);
 		return;
 	}

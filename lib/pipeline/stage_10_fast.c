@@ -14,28 +14,28 @@
 #include "wire_ext.h"
 #include "wire_head.h"
 
-#define READ_LEN (WIRE_HEAD_LEN + WIRE_RETH_LEN + WIRE_ICRC_LEN) /* of a READ request */
-
 /**
  * Headers.
- * @param service the high bits of the QP's opcodes. @param imms there may be an immediate.
+ * @param ipv4 see frame_head(). @param service the high bits of the QP's opcodes. @param imms there
+ * may be an immediate.
  * @return where the payload goes.
  */
 static ALWAYS_INLINE uint8_t *
-headers_write(const struct qp *qp, uint8_t service, const bool imms, struct wire_head *head,
-	const struct requester_wr *wr, const struct requester_start *s, uint8_t *frame)
+headers_write(const struct qp *qp, const bool ipv4, uint8_t service, const bool imms,
+	struct wire_head *head, const struct requester_wr *wr, const struct requester_start *s,
+	uint8_t *frame)
 {
 	const uint8_t imm = imms ? wr->opcode & REQUESTER_WHAT_IMM : 0;
 	const bool write = wr->opcode - imm == WR_RDMA_WRITE;
 	const uint32_t ext = (write ? WIRE_RETH_LEN : 0) + imm * WIRE_IMM_LEN, pad = -wr->len & 3;
 
-	wire_head_write(head, &qp->tmpl, frame,
+	frame = frame_head(head, &qp->tmpl, ipv4, frame,
 		wire_head_what(service | (write ? OP_RC_WRITE_ONLY : OP_RC_SEND_ONLY) | imm,
 			s->flags, (uint8_t)pad, (uint16_t)(ext + wr->len + pad)),
-		s->ask, s->psn);
+		s);
 	if (write)
-		wire_reth_write(frame + WIRE_HEAD_LEN, wr->remote_addr, wr->rkey, wr->len);
-	frame += WIRE_HEAD_LEN + ext;
+		wire_reth_write(frame, wr->remote_addr, wr->rkey, wr->len);
+	frame += ext;
 	if (imm != 0)
 		be32_store(frame - WIRE_IMM_LEN, wr->imm);
 	return frame;
@@ -46,11 +46,12 @@ _Static_assert(OP_RC_WRITE_ONLY_IMM == (OP_RC_WRITE_ONLY | REQUESTER_WHAT_IMM) &
 
 /** Payload and ICRC. @return false: the frame is still as it was, but for its payload. */
 static __attribute__((noinline)) bool
-fill_long(struct rte_mbuf *m, uint8_t *frame, const uint8_t *payload, const uint8_t *from,
-	uint32_t len)
+fill_long(struct rte_mbuf *m, const struct wire_template *t, uint8_t *frame, const uint8_t *payload,
+	const uint8_t *from, uint32_t len)
 {
 	const uint32_t at = (uint32_t)(payload - frame), pad = -len & 3;
-	const struct icrc_frame f = { frame, at + len + pad + WIRE_ICRC_LEN, WIRE_PLAIN_IP, false };
+	const struct icrc_frame f = { frame, at + len + pad + WIRE_ICRC_LEN, t->l3_off,
+		t->ipv6 != 0 };
 
 	if (!icrc_copy_seal(&f, at, from, len)) /* a pad is one of its reasons */
 		return false;
@@ -89,9 +90,11 @@ pieces_gather(const struct worker *w, const struct qp *qp, uint32_t position, ui
 /** Kinds of requests_make(), which constants sort out. */
 enum {
 	MAKE_PLAIN = BIT32(0), /* of an RC QP whose path is not local */
-	MAKE_LONG = BIT32(1),  /* payloads may be long */
-	MAKE_IMM = BIT32(2),   /* there may be an immediate */
-	MAKE_SGES = BIT32(3),  /* there may be several SGEs */
+	MAKE_IPV4 = BIT32(1),  /* the path is IPv4 without a tag */
+	MAKE_LONG = BIT32(2),  /* payloads may be long */
+	MAKE_IMM = BIT32(3),   /* there may be an immediate */
+	MAKE_SGES = BIT32(4),  /* there may be several SGEs */
+	MAKE_RARE = MAKE_LONG | MAKE_IMM | MAKE_SGES,
 };
 
 static ALWAYS_INLINE uint32_t
@@ -105,6 +108,7 @@ requests_make(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf **m
 	struct rte_mbuf **out = q->m + q->tail, **in = m + *n;
 	const bool plain = (kind & MAKE_PLAIN) != 0, longs = (kind & MAKE_LONG) != 0;
 	const bool imms = (kind & MAKE_IMM) != 0, sges = (kind & MAKE_SGES) != 0;
+	const bool ipv4 = (kind & MAKE_IPV4) != 0;
 	const uint8_t service = plain ? 0 : wire_opcode_on(r->transport, 0);
 	const bool seals = plain || (qp->flags & QPF_LOCAL) == 0; /* else local.h */
 	uint32_t most = RTE_MIN(RTE_MIN(from->n, *n), TX_ROOM - q->tail), sent;
@@ -114,7 +118,7 @@ requests_make(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf **m
 	struct requester_run run;
 	struct wire_head head;
 
-	if (UNLIKELY(!is_fast_template(&qp->tmpl) || !is_fast_pool(pool, r->pmtu)))
+	if (UNLIKELY(!is_fast_pool(pool, ipv4 ? WIRE_HEAD_LEN : qp->tmpl.len, r->pmtu)))
 		return 0;
 	most = RTE_MIN(most, requester_run_begin(r, &run, w->now));
 	if (plain)
@@ -134,7 +138,7 @@ requests_make(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf **m
 		if (UNLIKELY(!requester_run_next(&run, wr, imms, &s)))
 			break;
 		frame = frame_begin(one, begins);
-		payload = headers_write(qp, service, imms, &head, wr, &s, frame);
+		payload = headers_write(qp, ipv4, service, imms, &head, wr, &s, frame);
 		out[sent] = one;
 		if (pieces) { /* behind the headers, which are written in words */
 			if (UNLIKELY(!pieces_gather(w, qp, before.at, payload))) {
@@ -143,12 +147,12 @@ requests_make(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf **m
 			}
 			payload = frame_close(one, frame, payload, wr->len);
 			if (seals)
-				request_unsealed(w, frame, WIRE_PLAIN_IP, false,
-					(uint32_t)(payload - frame));
+				frame_unsealed(
+					w, &qp->tmpl, ipv4, frame, (uint32_t)(payload - frame));
 			continue;
 		}
 		if (longs && wr->len >= COPY_SEAL_MIN && seals &&
-			fill_long(one, frame, payload, from->host[sent], wr->len))
+			fill_long(one, &qp->tmpl, frame, payload, from->host[sent], wr->len))
 			continue;
 		if (!seals && service == 0 && local_lends(w, wr->len)) {
 			lend_long(w, one, frame, payload, from->host[sent], wr->len);
@@ -156,8 +160,7 @@ requests_make(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf **m
 		}
 		payload = frame_end(one, frame, payload, from->host[sent], wr->len);
 		if (seals)
-			request_unsealed(
-				w, frame, WIRE_PLAIN_IP, false, (uint32_t)(payload - frame));
+			frame_unsealed(w, &qp->tmpl, ipv4, frame, (uint32_t)(payload - frame));
 	}
 	*n -= sent;
 	frames_made(w, qp, q, &run, sent);
@@ -183,10 +186,11 @@ next_is_rare(const struct requester *r)
 
 /**
  * READs in a row. Whether there is a place for what comes back was looked up with the sources, as
- * mem_check_sges() would.
+ * mem_check_sges() would. @param ipv4 see frame_head().
  */
-static __attribute__((noinline)) uint32_t
-reads_make(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf **m, uint32_t *n)
+static ALWAYS_INLINE uint32_t
+reads_make(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf **m, uint32_t *n,
+	const bool ipv4)
 {
 	struct rte_mempool *pool = w->conf.ports[port].pool;
 	struct requester *r = &qp->req;
@@ -197,7 +201,7 @@ reads_make(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf **m, u
 	struct requester_run run;
 	struct wire_head head;
 
-	if (UNLIKELY(!is_fast_template(&qp->tmpl) || !is_fast_pool(pool, 0)))
+	if (UNLIKELY(!is_fast_pool(pool, ipv4 ? WIRE_HEAD_LEN : qp->tmpl.len, 0)))
 		return 0;
 	most = RTE_MIN(most, requester_reads_most(r));
 	most = RTE_MIN(most, requester_run_begin(r, &run, w->now));
@@ -206,25 +210,42 @@ reads_make(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf **m, u
 		struct requester_wr *wr = &r->wr[run.at & r->wr_mask];
 		struct rte_mbuf *one = m[*n - 1 - sent];
 		struct requester_start s;
-		uint8_t *frame;
+		uint8_t *frame, *reth;
+		uint32_t len;
 
 		if (UNLIKELY(from->host[sent] == NULL) ||
 			UNLIKELY(!mem_is_valid(from->region[sent])) ||
 			UNLIKELY(!requester_run_read(&run, wr, &s)))
 			break;
 		frame = frame_begin(one, frame_at(pool));
-		wire_head_write(&head, &qp->tmpl, frame,
-			wire_head_what(OP_RC_READ_REQUEST, s.flags, 0, WIRE_RETH_LEN), s.ask,
-			s.psn);
-		wire_reth_write(frame + WIRE_HEAD_LEN, wr->remote_addr, wr->rkey, wr->len);
+		reth = frame_head(&head, &qp->tmpl, ipv4, frame,
+			wire_head_what(OP_RC_READ_REQUEST, s.flags, 0, WIRE_RETH_LEN), &s);
+		wire_reth_write(reth, wr->remote_addr, wr->rkey, wr->len);
 		q->m[q->tail + sent] = one;
-		mbuf_len_set(one, READ_LEN);
+		len = (uint32_t)(reth - frame) + WIRE_RETH_LEN + WIRE_ICRC_LEN;
+		mbuf_len_set(one, len);
 		if (seals)
-			request_unsealed(w, frame, WIRE_PLAIN_IP, false, READ_LEN);
+			frame_unsealed(w, &qp->tmpl, ipv4, frame, len);
 	}
 	*n -= sent;
 	frames_made(w, qp, q, &run, sent);
 	return sent;
+}
+
+static __attribute__((noinline)) uint32_t
+reads_make_ipv4(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf **m, uint32_t *n)
+{
+	return reads_make(w, qp, port, m, n, true);
+}
+
+/** Requests whose path has a tag or IPv6. */
+static __attribute__((noinline)) uint32_t
+requests_make_long_heads(
+	struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf **m, uint32_t *n)
+{
+	if (next_is_read(&qp->req) && (qp->flags & QPF_SERVICE) == 0)
+		return reads_make(w, qp, port, m, n, false);
+	return requests_make(w, qp, port, m, n, MAKE_RARE);
 }
 
 static __attribute__((noinline)) uint32_t
@@ -234,9 +255,11 @@ requests_make_other(struct worker *w, struct qp *qp, uint8_t port, struct rte_mb
 		return 0;
 	if ((qp->flags & QPF_DATAGRAM) != 0)
 		return pipeline_fast_datagrams(w, qp, port, m, n);
+	if (!wire_head_fits(&qp->tmpl))
+		return requests_make_long_heads(w, qp, port, m, n);
 	if (next_is_read(&qp->req) && (qp->flags & QPF_SERVICE) == 0)
-		return reads_make(w, qp, port, m, n);
-	return requests_make(w, qp, port, m, n, MAKE_LONG | MAKE_IMM | MAKE_SGES);
+		return reads_make_ipv4(w, qp, port, m, n);
+	return requests_make(w, qp, port, m, n, MAKE_IPV4 | MAKE_RARE);
 }
 
 /** Of its own, so that the loop over small requests stays small. */
@@ -244,17 +267,18 @@ static __attribute__((noinline)) uint32_t
 requests_make_rare(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf **m, uint32_t *n)
 {
 	if (next_is_read(&qp->req))
-		return reads_make(w, qp, port, m, n);
-	return requests_make(w, qp, port, m, n, MAKE_PLAIN | MAKE_LONG | MAKE_IMM | MAKE_SGES);
+		return reads_make_ipv4(w, qp, port, m, n);
+	return requests_make(w, qp, port, m, n, MAKE_PLAIN | MAKE_IPV4 | MAKE_RARE);
 }
 
 uint32_t
 pipeline_fast_requests(
 	struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf **m, uint32_t *n)
 {
-	if (UNLIKELY((qp->flags & (QPF_TRACE | QPF_SEND_FEED | QPF_SERVICE | QPF_LOCAL)) != 0))
+	if (UNLIKELY((qp->flags & (QPF_TRACE | QPF_SEND_FEED | QPF_SERVICE | QPF_LOCAL)) != 0) ||
+		UNLIKELY(!wire_head_fits(&qp->tmpl)))
 		return requests_make_other(w, qp, port, m, n);
 	if (UNLIKELY(next_is_rare(&qp->req)))
 		return requests_make_rare(w, qp, port, m, n);
-	return requests_make(w, qp, port, m, n, MAKE_PLAIN);
+	return requests_make(w, qp, port, m, n, MAKE_PLAIN | MAKE_IPV4);
 }

@@ -18,6 +18,7 @@ struct destination {
 	struct qp_ah_dest to;
 	struct wire_head head;
 	uint32_t handle; /* 0: there was none */
+	bool ipv4;       /* see frame_head() */
 };
 
 /** @return may frames go there from here? Else the full path says what becomes of them. */
@@ -29,9 +30,9 @@ look_up(const struct worker *w, const struct qp *qp, uint32_t handle, struct des
 	d->handle = 0;
 	if (UNLIKELY(!qp_ah_copy(w->ahs, handle, qp->pd, qp->port, &d->to)) ||
 		UNLIKELY(!d->to.known) || UNLIKELY(d->to.local || d->to.queue != 0) ||
-		UNLIKELY((d->to.tmpl.bytes[0] & 1) != 0) ||
-		UNLIKELY(!is_fast_template(&d->to.tmpl)))
+		UNLIKELY((d->to.tmpl.bytes[0] & 1) != 0))
 		return false;
+	d->ipv4 = wire_head_fits(&d->to.tmpl);
 	wire_head_init(&d->head);
 	d->handle = handle;
 	return true;
@@ -43,14 +44,13 @@ headers_write(const struct qp *qp, struct destination *d, const struct requester
 	const struct requester_start *s, uint8_t *frame)
 {
 	const uint32_t pad = -wr->len & 3;
+	const uint32_t what = wire_head_what(
+		OP_UD_SEND_ONLY, s->flags, (uint8_t)pad, (uint16_t)(WIRE_DETH_LEN + wr->len + pad));
+	uint8_t *deth = frame_head(&d->head, &d->to.tmpl, d->ipv4, frame, what, s);
 
-	wire_head_write(&d->head, &d->to.tmpl, frame,
-		wire_head_what(OP_UD_SEND_ONLY, s->flags, (uint8_t)pad,
-			(uint16_t)(WIRE_DETH_LEN + wr->len + pad)),
-		false, s->psn);
-	request_address(qp, wr, &d->to, frame + WIRE_PLAIN_BTH);
-	wire_deth_write(frame + WIRE_HEAD_LEN, request_qkey(qp, wr), qp->qpn);
-	return frame + WIRE_HEAD_LEN + WIRE_DETH_LEN;
+	request_address(qp, wr, &d->to, deth - WIRE_BTH_LEN);
+	wire_deth_write(deth, request_qkey(qp, wr), qp->qpn);
+	return deth + WIRE_DETH_LEN;
 }
 
 uint32_t
@@ -67,7 +67,7 @@ pipeline_fast_datagrams(
 	struct requester_run run;
 	struct destination d;
 
-	if (UNLIKELY(!is_fast_pool(pool, r->pmtu)))
+	if (UNLIKELY(!is_fast_pool(pool, WIRE_TEMPLATE_MAX, r->pmtu)))
 		return 0;
 	d.handle = 0;
 	most = RTE_MIN(most, requester_run_begin(r, &run, w->now));
@@ -88,7 +88,7 @@ pipeline_fast_datagrams(
 		payload = headers_write(qp, &d, wr, &s, frame);
 		payload = frame_end(one, frame, payload, from->host[sent], wr->len);
 		out[sent] = one;
-		request_unsealed(w, frame, WIRE_PLAIN_IP, false, (uint32_t)(payload - frame));
+		frame_unsealed(w, &d.to.tmpl, false, frame, (uint32_t)(payload - frame));
 	}
 	*n -= sent;
 	frames_made(w, qp, q, &run, sent);

@@ -2,7 +2,7 @@
 #ifndef WIRE_HEAD_H
 #define WIRE_HEAD_H
 /**
- * @file wire_head.h  Headers of packets that a QP sends one after another: IPv4 without a tag.
+ * @file wire_head.h  Headers of packets that a QP sends one after another.
  *
  * Owner:   any lcore (pure functions over the caller's memory).
  * Memory:  the caller's.
@@ -10,7 +10,8 @@
  * Spec:    WIRE-13, WIRE-14, WIRE-16; what wire_template_write() makes.
  *
  * Such packets differ in PSN and AckReq, and sometimes in opcode and length. All other bytes are
- * kept in words, which are patched when opcode or length change.
+ * kept in words, which change with opcode and length. The words of IPv4 without a tag are patched
+ * in place: most paths are so. Those of any other template wire_template_write() makes.
  */
 #include <string.h>
 
@@ -18,15 +19,28 @@
 #include "wire_build.h"
 #include "wire_plain.h"
 
-enum { WIRE_HEAD_WORDS = 7, WIRE_HEAD_LEN = WIRE_PLAIN_BTH + WIRE_BTH_LEN };
+enum {
+	WIRE_HEAD_LEN = WIRE_PLAIN_BTH + WIRE_BTH_LEN, /* of IPv4 without a tag */
+	WIRE_HEAD_WORDS = 7,                           /* which end in two free bytes */
+	WIRE_HEAD_MOST = sizeof(((struct wire_template *)0)->bytes),
+};
 
-/** In the order of memory (the hosts are little-endian); the last one ends in two free bytes. */
+/** In the order of memory (the hosts are little-endian). */
 struct wire_head {
-	uint64_t word[WIRE_HEAD_WORDS];
+	uint64_t word[WIRE_HEAD_MOST / sizeof(uint64_t)];
 	uint32_t what; /* of the newest packet, see wire_head_what() */
 };
 
-/** Begin with a template whose len is WIRE_HEAD_LEN and that is not ipv6. */
+/** Is it a template of IPv4 without a tag? All others are longer. */
+static ALWAYS_INLINE bool
+wire_head_fits(const struct wire_template *t)
+{
+	return t->len == WIRE_HEAD_LEN;
+}
+_Static_assert(WIRE_HEAD_LEN == WIRE_ETH_LEN + WIRE_IPV4_LEN + WIRE_UDP_LEN + WIRE_BTH_LEN,
+	"the shortest template");
+
+/** Begin with a template: all packets by wire_head_write(), or all by wire_head_write_any(). */
 static inline void
 wire_head_init(struct wire_head *h)
 {
@@ -41,7 +55,7 @@ wire_head_what(uint8_t opcode, uint8_t bth_flags, uint8_t pad, uint16_t after_bt
 	       (uint32_t)after_bth << 16;
 }
 
-/** Patch the words for another opcode, length or flags than those of the packet before. */
+/** For another opcode, length or flags than those of the packet before. */
 static inline void
 wire_head_patch(struct wire_head *h, const struct wire_template *t, uint32_t what)
 {
@@ -50,7 +64,7 @@ wire_head_patch(struct wire_head *h, const struct wire_template *t, uint32_t wha
 	const uint16_t sum = (uint16_t)~wire_sum_fold(t->ipv4_sum + total);
 	uint64_t w[WIRE_HEAD_WORDS];
 
-	ASSERT(t->len == WIRE_HEAD_LEN && t->ipv6 == 0);
+	ASSERT(wire_head_fits(t) && t->ipv6 == 0);
 	memcpy(w, t->bytes, sizeof(w));
 	h->word[0] = w[0];
 	h->word[1] = w[1];
@@ -62,25 +76,42 @@ wire_head_patch(struct wire_head *h, const struct wire_template *t, uint32_t wha
 	h->word[6] = w[6] & 0xffff;
 	h->what = what;
 }
-_Static_assert(sizeof(((struct wire_template *)0)->bytes) >= WIRE_HEAD_WORDS * 8, "read in words");
+_Static_assert(WIRE_HEAD_MOST >= WIRE_HEAD_WORDS * 8 && WIRE_HEAD_MOST % 8 == 0, "read in words");
 
 /**
- * wire_template_write(), and up to two bytes behind the BTH zeroed.
- * @param h of this template.
+ * wire_template_write() of a template that wire_head_fits(), and up to two bytes behind the BTH
+ * zeroed. @param h of this template.
  */
 static ALWAYS_INLINE void
 wire_head_write(struct wire_head *h, const struct wire_template *t, uint8_t *frame, uint32_t what,
 	bool ackreq, psn_t p)
 {
 	const uint32_t bits = __builtin_bswap32((uint32_t)ackreq << 31 | p.v);
+	const size_t before = (WIRE_HEAD_WORDS - 1) * sizeof(uint64_t);
 	uint64_t last;
 
 	ASSERT(p.v <= PSN_MASK);
 	if (UNLIKELY(what != h->what))
 		wire_head_patch(h, t, what);
 	last = h->word[6] | (uint64_t)bits << 16;
-	memcpy(frame, h->word, sizeof(h->word) - sizeof(last));
-	memcpy(frame + sizeof(h->word) - sizeof(last), &last, sizeof(last));
+	memcpy(frame, h->word, before);
+	memcpy(frame + before, &last, sizeof(last));
+}
+
+/** The same of any template; WIRE_HEAD_MOST bytes are written. */
+static ALWAYS_INLINE void
+wire_head_write_any(struct wire_head *h, const struct wire_template *t, uint8_t *frame,
+	uint32_t what, bool ackreq, psn_t p)
+{
+	ASSERT(p.v <= PSN_MASK);
+	if (UNLIKELY(what != h->what)) {
+		wire_template_write(t, (uint8_t *)h->word, (uint8_t)what,
+			what >> 8 & (PKT_SE | PKT_MIGREQ), what >> 12 & 3, psn(0),
+			(uint16_t)(what >> 16));
+		h->what = what;
+	}
+	memcpy(frame, h->word, sizeof(h->word));
+	be32_store(frame + t->bth_off + 8, (uint32_t)ackreq << 31 | p.v);
 }
 
 #endif

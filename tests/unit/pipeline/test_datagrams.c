@@ -15,7 +15,7 @@ enum { SESSIONS = 150, TURNS = 12, OWN_QPN = 0x12, QUEUE = 16 };
 #define OWN_QKEY 0x11111111u
 
 /** Handles that requests may name. */
-enum handle { PLAIN, BY_QP, IPV6, NOBODY, GROUP, STRANGER, GONE, HANDLES };
+enum handle { PLAIN, BY_QP, IPV6, TAGGED, BOTH, NOBODY, GROUP, STRANGER, GONE, HANDLES };
 
 struct outcome {
 	uint64_t frames;
@@ -63,13 +63,18 @@ make_handles(struct bed *b, uint32_t h[HANDLES])
 {
 	const uint32_t port = bed_port();
 	struct wire_path plain = path_to(2), other = path_to(3), wide = path_to(4),
-			 group = path_to(5);
+			 group = path_to(5), tagged = path_to(6), both = path_to(7);
 
-	wide.ipv6 = true;
+	wide.ipv6 = both.ipv6 = true;
+	tagged.vlan = both.vlan = true;
+	tagged.vlan_tci = 0x6000; /* of no VLAN */
+	both.vlan_tci = 0x2007;
 	group.dmac[0] = 1;
 	h[PLAIN] = qp_ah_add(b->ahs, PD, port, &plain, 0, true);
 	h[BY_QP] = qp_ah_add(b->ahs, PD, port, &other, 0x3fff, true);
 	h[IPV6] = qp_ah_add(b->ahs, PD, port, &wide, 0, true);
+	h[TAGGED] = qp_ah_add(b->ahs, PD, port, &tagged, 0, true);
+	h[BOTH] = qp_ah_add(b->ahs, PD, port, &both, 0x3fff, true);
 	h[NOBODY] = qp_ah_add(b->ahs, PD, port, &plain, 0, false);
 	h[GROUP] = qp_ah_add(b->ahs, PD, port, &group, 0, true);
 	h[STRANGER] = qp_ah_add(b->ahs, PD + 1, port, &plain, 0, true);
@@ -99,7 +104,7 @@ post(struct ring *sq, uint32_t *seed, const uint32_t h[HANDLES])
 	static const uint32_t qkeys[] = { OWN_QKEY, 0x12345678, 0x80010000 };
 	struct ring_send_wqe *w = ring_produce_slot(sq, QUEUE);
 	uint32_t len = one_in(seed, 4) ? PMTU : next(seed) % PMTU;
-	uint32_t to = one_in(seed, 30) ? next(seed) % HANDLES : next(seed) % 2;
+	uint32_t to = one_in(seed, 30) ? next(seed) % HANDLES : next(seed) % NOBODY;
 
 	if (w == NULL)
 		return;

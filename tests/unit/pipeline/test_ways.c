@@ -144,39 +144,45 @@ wrap(struct world *w, struct qp *qp)
 		qp->req.head = qp->req.sending = qp->req.fresh = qp->req.tail = 0u - SQ_WRS;
 }
 
-/** Some have another kind of frames. */
+/** Some have another kind of frames: IPv6, a tag, both. @param back what the peer has. */
+static void
+divert(struct world *w, struct wire_path *path, struct wire_path *back)
+{
+	if (!ways_one_in(w, 4))
+		return;
+	if (ways_one_in(w, 2)) {
+		back->ipv6 = path->ipv6 = true;
+		memset(back->src_ip, 0, 16);
+		memset(back->dst_ip, 0, 16);
+		back->src_ip[0] = back->dst_ip[0] = 0xfd;
+		back->src_ip[15] = 2;
+		back->dst_ip[15] = 1;
+		memcpy(path->src_ip, back->dst_ip, 16);
+		memcpy(path->dst_ip, back->src_ip, 16);
+	}
+	if (!back->ipv6 || ways_one_in(w, 2)) {
+		back->vlan = path->vlan = true;
+		back->vlan_tci = path->vlan_tci = ways_one_in(w, 2) ? 5 : 6 << 13;
+	}
+}
+
 static void
 route(struct world *w, struct ways_qp *q)
 {
 	struct qp_attr a = q->qp->attr;
-	struct wire_path back = bed_path();
 
-	q->path = back;
-	if (q->qp->type == QPT_UD || !ways_one_in(w, 4))
+	q->path = bed_path();
+	if (q->qp->type == QPT_UD)
 		return;
-	if (ways_one_in(w, 2)) {
-		back.ipv6 = a.path.ipv6 = true;
-		memset(back.src_ip, 0, 16);
-		memset(back.dst_ip, 0, 16);
-		back.src_ip[0] = back.dst_ip[0] = 0xfd;
-		back.src_ip[15] = 2;
-		back.dst_ip[15] = 1;
-		memcpy(a.path.src_ip, back.dst_ip, 16);
-		memcpy(a.path.dst_ip, back.src_ip, 16);
-	}
-	if (!back.ipv6 || ways_one_in(w, 2)) {
-		back.vlan = a.path.vlan = true;
-		back.vlan_tci = a.path.vlan_tci = 5;
-	}
+	divert(w, &a.path, &q->path);
 	assert_int_equal(bed_modify(w->b, q->qp, &a, QP_ATTR_AV), 0);
-	q->path = back;
 }
 
 static void
 begin(struct world *w, struct bed *b, uint32_t seed)
 {
 	static const uint32_t tame[] = { 60, 300, 1000, 5000 };
-	const struct wire_path path = b->qp->attr.path;
+	struct wire_path path = b->qp->attr.path, back = bed_path();
 
 	memset(w, 0, sizeof(*w));
 	w->b = b;
@@ -198,6 +204,7 @@ begin(struct world *w, struct bed *b, uint32_t seed)
 			false);
 	}
 	w->q[OF_UD].qp->qkey = WAYS_QKEY;
+	divert(w, &path, &back);
 	w->handle = qp_ah_add(b->ahs, PD, bed_port(), &path, 0, true);
 	make_shared(w);
 	for (uint32_t i = 0; i < WAYS_QPS; i++) {

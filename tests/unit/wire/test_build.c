@@ -327,62 +327,93 @@ WIRE_14_template(void **state)
 	}
 }
 
-/*
- * WIRE-13, WIRE-14, WIRE-16: the headers that stay between packets are those of the general
- * builder, whatever the packet before was, and whatever the template stood for.
- */
+/* What a QP may send one after another. */
+static const struct {
+	uint8_t opcode, flags;
+	uint16_t len; /* of SENDs: nothing stands between BTH and payload */
+	uint32_t psn;
+} in_a_row[] = {
+	{ 0x04, PKT_ACKREQ | PKT_MIGREQ, 64, 0xfffffe },
+	{ 0x04, PKT_MIGREQ, 64, 0xffffff },
+	{ 0x04, PKT_ACKREQ | PKT_MIGREQ, 64, 0 },
+	{ 0x04, PKT_ACKREQ, 64, 1 },
+	{ 0x04, PKT_ACKREQ | PKT_SE, 64, 2 },
+	{ 0x00, PKT_SE, 1024, 3 },
+	{ 0x02, PKT_ACKREQ, 4095, 0x800000 },
+	{ 0x04, 0, 1, 0x7fffff },
+	{ 0x24, 0, 3, 0x7fffff },
+	{ 0x04, PKT_ACKREQ | PKT_SE | PKT_MIGREQ, 0, 0x123456 },
+	{ 0x04, PKT_ACKREQ | PKT_SE | PKT_MIGREQ, 2, 0x123457 },
+};
+
+/** @param fits by wire_head_write(), else by wire_head_write_any(). */
 static void
-WIRE_14_head_of_many_packets(void **state)
+expect_heads(const struct wire_path *path, bool fits)
 {
-	static const struct {
-		uint8_t opcode, flags;
-		uint16_t len; /* of SENDs: nothing stands between BTH and payload */
-		uint32_t psn;
-	} packets[] = {
-		{ 0x04, PKT_ACKREQ | PKT_MIGREQ, 64, 0xfffffe },
-		{ 0x04, PKT_MIGREQ, 64, 0xffffff },
-		{ 0x04, PKT_ACKREQ | PKT_MIGREQ, 64, 0 },
-		{ 0x04, PKT_ACKREQ, 64, 1 },
-		{ 0x04, PKT_ACKREQ | PKT_SE, 64, 2 },
-		{ 0x00, PKT_SE, 1024, 3 },
-		{ 0x02, PKT_ACKREQ, 4095, 0x800000 },
-		{ 0x04, 0, 1, 0x7fffff },
-		{ 0x04, PKT_ACKREQ | PKT_SE | PKT_MIGREQ, 0, 0x123456 },
-		{ 0x04, PKT_ACKREQ | PKT_SE | PKT_MIGREQ, 2, 0x123457 },
-	};
 	static uint8_t payload[4096];
+	const uint32_t room = fits ? 56 : WIRE_HEAD_MOST;
 	struct guard g = { NULL };
 	struct wire_template t, from;
-	struct wire_path path = v4_path;
 	struct wire_head head;
 
-	(void)state;
-	path.tos = 0x6a;
-	wire_template_init(&t, &path, 0x8001, 0x123456);
+	wire_template_init(&t, path, 0x8001, 0x123456);
 	from = t;
 	wire_template_write(
 		&from, t.bytes, 0x11, PKT_ACKREQ | PKT_SE | PKT_MIGREQ, 3, psn(0xabcdef), 4);
 	wire_head_init(&head);
-	for (size_t i = 0; i < ARRAY_LEN(packets); i++) {
-		const uint8_t flags = packets[i].flags, pad = -packets[i].len & 3;
-		const struct wire_fields f = { .opcode = packets[i].opcode,
+	for (size_t i = 0; i < ARRAY_LEN(in_a_row); i++) {
+		const uint8_t flags = in_a_row[i].flags, pad = -in_a_row[i].len & 3;
+		const struct wire_fields f = { .opcode = in_a_row[i].opcode,
 			.flags = flags,
 			.pkey = 0x8001,
 			.dest_qpn = 0x123456,
-			.psn = psn(packets[i].psn),
+			.psn = psn(in_a_row[i].psn),
 			.payload = payload,
-			.payload_len = packets[i].len };
-		const uint16_t after = (uint16_t)(packets[i].len + pad);
-		uint8_t want[4300], *got = guard_tail(&g, 56);
+			.payload_len = in_a_row[i].len };
+		const uint32_t what =
+			wire_head_what(f.opcode, flags, pad, (uint16_t)(in_a_row[i].len + pad));
+		const bool ask = (flags & PKT_ACKREQ) != 0;
+		uint8_t want[4300], *got = guard_tail(&g, room);
 
-		assert_true(wire_build(&path, &f, 0, want, sizeof(want)) > 0);
-		memset(got, 0x99, 56);
-		wire_head_write(&head, &t, got, wire_head_what(f.opcode, flags, pad, after),
-			(flags & PKT_ACKREQ) != 0, f.psn);
-		assert_memory_equal(got, want, 54);
-		assert_int_equal(got[54], 0);
-		assert_int_equal(got[55], 0);
+		assert_true(wire_build(path, &f, 0, want, sizeof(want)) > 0);
+		memset(got, 0x99, room);
+		if (fits)
+			wire_head_write(&head, &t, got, what, ask, f.psn);
+		else
+			wire_head_write_any(&head, &t, got, what, ask, f.psn);
+		assert_memory_equal(got, want, t.len);
+		for (uint32_t k = t.len; k < room; k++)
+			assert_int_equal(got[k], 0);
 	}
+}
+
+/*
+ * WIRE-13, WIRE-14, WIRE-15, WIRE-16: the headers that stay between packets are those of the
+ * general builder, whatever the packet before was, and whatever the template stood for; without a
+ * tag, with one, and with one that has no VLAN.
+ */
+static void
+WIRE_14_head_of_many_packets(void **state)
+{
+	static const uint16_t tci[] = { 0x4abc, 0xa000 };
+	uint32_t fit = 0;
+
+	(void)state;
+	for (uint32_t i = 0; i < 6; i++) {
+		struct wire_path path = i % 2 != 0 ? v6_path : v4_path;
+		struct wire_template t;
+
+		path.tos = 0x6a;
+		path.flow_label = 0x54321;
+		path.vlan = i > 1;
+		path.vlan_tci = tci[i > 3];
+		wire_template_init(&t, &path, 0x8001, 0x123456);
+		if (wire_head_fits(&t))
+			expect_heads(&path, true);
+		fit += wire_head_fits(&t);
+		expect_heads(&path, false);
+	}
+	assert_int_equal(fit, 1);
 }
 
 /* CC-01: a CNP is that of the general builder, with a class and a priority of its own. */
