@@ -8,7 +8,7 @@
 #include "tx_prio.h"
 #include "stage.h"
 #include "to_control.h"
-#include "wire_half.h"
+#include "wire_alike.h"
 #include "wire_near.h"
 
 /** Frames in a row of one port that are no RoCE: they are counted together. */
@@ -61,29 +61,36 @@ parse_slow(struct worker *w, struct burst *b, uint32_t i, struct wire_pkt *p, st
 	return false;
 }
 
+/** Read a packet that wire_plain.h knows, and fetch what stands at its QP number. */
+static ALWAYS_INLINE bool
+read_plain(const struct worker *w, struct burst *b, uint32_t i)
+{
+	const struct wire_port *port = &w->conf.ports[b->port[i]].addr;
+	const struct qp_table *qps = w->qps;
+	const struct rte_mbuf *m = b->m[i];
+	const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
+	struct wire_pkt *p = &b->pkt[i];
+
+	if (UNLIKELY(m->data_len < WIRE_PLAIN_MIN) || UNLIKELY(!wire_match(port, frame)) ||
+		UNLIKELY(!wire_read_plain(frame, m->data_len, p)) ||
+		UNLIKELY((m->ol_flags & w->fcs_bad) != 0))
+		return false;
+	rte_prefetch0(&qps->slot[p->dest_qpn & qps->mask]);
+	return true;
+}
+
 /**
- * Read the packets from `i` on that wire_plain.h knows, each to its own place, and fetch what
- * stands at their QP numbers. @return a bit for each of the others, whose places say nothing.
+ * Read the packets from `i` on that wire_plain.h knows, each to its own place.
+ * @return a bit for each of the others, whose places say nothing.
  */
 static __attribute__((noinline)) uint32_t
 read_fast(const struct worker *w, struct burst *b, uint32_t i)
 {
-	const struct qp_table *qps = w->qps;
 	uint32_t slow = 0;
 
-	for (; i < b->n; i++) {
-		const struct wire_port *port = &w->conf.ports[b->port[i]].addr;
-		const struct rte_mbuf *m = b->m[i];
-		const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
-		struct wire_pkt *p = &b->pkt[i];
-
-		if (LIKELY(m->data_len >= WIRE_PLAIN_MIN) && LIKELY(wire_match(port, frame)) &&
-			LIKELY(wire_read_plain(frame, m->data_len, p)) &&
-			LIKELY((m->ol_flags & w->fcs_bad) == 0))
-			rte_prefetch0(&qps->slot[p->dest_qpn & qps->mask]);
-		else
+	for (; i < b->n; i++)
+		if (UNLIKELY(!read_plain(w, b, i)))
 			slow |= BIT32(i);
-	}
 	return slow;
 }
 
@@ -223,6 +230,15 @@ read_slow(struct worker *w, struct burst *b, uint32_t slow)
 	return gone;
 }
 
+/** read_fast() of the packets from `i` on, and read_slow() of the others. */
+static ALWAYS_INLINE uint32_t
+read_apart(struct worker *w, struct burst *b, uint32_t i)
+{
+	const uint32_t slow = read_fast(w, b, i);
+
+	return slow != 0 ? read_slow(w, b, slow) : 0;
+}
+
 #if WIRE_WIDE
 /** Read packets from `i` on that have a VLAN tag or IPv6, too. @return a bit for each other one. */
 TARGET_WIRE_WIDE static __attribute__((noinline)) uint32_t
@@ -256,16 +272,82 @@ parse_wide(struct worker *w, struct burst *b)
 	return slow != 0 ? read_slow(w, b, slow) : 0;
 }
 
+/** Read the packets from `i` on that are like that one. @return the index of one that is not. */
+TARGET_WIRE_HALF static ALWAYS_INLINE uint32_t
+read_run(const struct worker *w, struct burst *b, uint32_t i, const struct wire_alike *like)
+{
+	const struct qp_table *qps = w->qps;
+	const uint64_t fcs_bad = w->fcs_bad;
+	struct wire_pkt *p = &b->pkt[i], *const end = &b->pkt[b->n];
+	struct rte_mbuf *const *to = &b->m[i];
+
+	for (; p != end; p++, to++) {
+		const struct rte_mbuf *m = *to;
+		const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
+
+		if (UNLIKELY((m->ol_flags & fcs_bad) != 0) ||
+			UNLIKELY(!wire_read_alike(like, frame, m->data_len, p)))
+			break;
+		slot_fetch(qps, p->dest_qpn);
+	}
+	return (uint32_t)(p - b->pkt);
+}
+
+/** Read a packet in full, and compare the next ones with it. @return its bit, if it has left. */
+TARGET_WIRE_HALF static __attribute__((noinline)) uint32_t
+read_model(struct worker *w, struct burst *b, uint32_t i, struct wire_alike *like)
+{
+	const uint32_t gone = read_slow(w, b, BIT32(i));
+
+	if (gone == 0)
+		wire_alike_begin(like, &b->pkt[i]);
+	return gone;
+}
+
+/**
+ * read_apart(), but a packet that is not plain is compared with the last such one that was read in
+ * full. Where most are not alike, as in a flood of what is no RoCE, the rest of the burst is read
+ * without, and if none was, so are the next bursts. @return a bit for each that has left.
+ */
+TARGET_WIRE_HALF static __attribute__((noinline)) uint32_t
+read_alike(struct worker *w, struct burst *b, uint32_t i)
+{
+	uint32_t gone = 0, flows = 0, known = 0;
+	struct wire_alike like;
+
+	if (UNLIKELY(!one_port_half(b)))
+		return read_apart(w, b, i);
+	wire_alike_end(&like);
+	for (;; i++) {
+		const uint32_t from = i;
+
+		i = read_run(w, b, i, &like);
+		known += i - from;
+		if (i == b->n)
+			return gone;
+		if (read_plain(w, b, i))
+			continue;
+		if (i + 1 == b->n || flows++ == FLOWS)
+			break;
+		gone |= read_model(w, b, i, &like);
+	}
+	if (flows > FLOWS && known == 0)
+		w->unlike = APART;
+	return gone | read_apart(w, b, i);
+}
+
 /** The same with smaller ones. */
 static uint32_t
 parse_half(struct worker *w, struct burst *b)
 {
-	uint32_t from = read_half(w, b), slow;
+	uint32_t from = read_half(w, b);
 
 	if (LIKELY(from == b->n))
 		return 0;
-	slow = read_fast(w, b, from);
-	return slow != 0 ? read_slow(w, b, slow) : 0;
+	if (LIKELY(w->unlike == 0))
+		return read_alike(w, b, from);
+	w->unlike--;
+	return read_apart(w, b, from);
 }
 #endif
 
@@ -293,7 +375,7 @@ stage_parse(struct worker *w, struct burst *b)
 		gone = parse_half(w, b);
 	else
 #endif
-		gone = read_slow(w, b, read_fast(w, b, 0));
+		gone = read_apart(w, b, 0);
 	if (UNLIKELY(gone != 0))
 		close_gaps(b, gone);
 }

@@ -150,6 +150,25 @@ wire_read_half(const struct wire_front *front, const uint8_t *frame, uint32_t le
 	return out->dest_qpn;
 }
 
+/** Store what is read of a frame like that one: PSN, QPN and AckReq are its own. */
+TARGET_WIRE_HALF static ALWAYS_INLINE void
+wire_half_like_store(const struct wire_half_like *like, const uint8_t *frame, uint32_t bth_off,
+	struct wire_pkt *out)
+{
+	/* PSN, QPN, and AckReq's byte, from the BTH; the lowest byte of a word last. */
+	const __m128i from =
+		_mm_set_epi32(-1, 8 << 24 | 0xffffff, (int)0xff050607, (int)0xff090a0b);
+	const __m128i shift = _mm_set_epi32(0, 7, 0, 0);
+	const __m128i own = _mm_set_epi32(0, PKT_ACKREQ << 24, PSN_MASK, PSN_MASK);
+	__m128i bth = _mm_loadu_si128((const __m128i *)(const void *)(frame + bth_off));
+
+	bth = _mm_and_si128(_mm_srlv_epi32(_mm_shuffle_epi8(bth, from), shift), own);
+	_mm256_store_si256((__m256i *)(void *)out,
+		_mm256_or_si256(like->pkt,
+			_mm256_zextsi128_si256(_mm_cvtsi64_si128((long long)(uintptr_t)frame))));
+	_mm_store_si128((__m128i *)(void *)&out->psn, _mm_or_si128(bth, like->bth));
+}
+
 /**
  * The same of a frame that is like the one before it but for what is judged of each frame alone:
  * as wire_read_like(). @return the QP number; 0: it is not so alike, or not good.
@@ -158,14 +177,8 @@ TARGET_WIRE_HALF static ALWAYS_INLINE uint32_t
 wire_read_half_like(
 	const struct wire_half_like *like, const uint8_t *frame, uint32_t len, struct wire_pkt *out)
 {
-	/* PSN, QPN, and AckReq's byte, from the BTH; the lowest byte of a word last. */
-	const __m128i from =
-		_mm_set_epi32(-1, 8 << 24 | 0xffffff, (int)0xff050607, (int)0xff090a0b);
-	const __m128i shift = _mm_set_epi32(0, 7, 0, 0);
-	const __m128i own = _mm_set_epi32(0, PKT_ACKREQ << 24, PSN_MASK, PSN_MASK);
 	struct wire_half differ;
 	uint32_t qpn;
-	__m128i bth;
 
 	if (UNLIKELY(len != like->len))
 		return 0;
@@ -178,12 +191,7 @@ wire_read_half_like(
 	qpn = be32_load(frame + WIRE_PLAIN_BTH + 4); /* the byte before it is 0, as it was */
 	if (UNLIKELY(!wire_is_qpn(qpn)))
 		return 0;
-	bth = _mm_loadu_si128((const __m128i *)(const void *)(frame + WIRE_PLAIN_BTH));
-	bth = _mm_and_si128(_mm_srlv_epi32(_mm_shuffle_epi8(bth, from), shift), own);
-	_mm256_store_si256((__m256i *)(void *)out,
-		_mm256_or_si256(like->pkt,
-			_mm256_zextsi128_si256(_mm_cvtsi64_si128((long long)(uintptr_t)frame))));
-	_mm_store_si128((__m128i *)(void *)&out->psn, _mm_or_si128(bth, like->bth));
+	wire_half_like_store(like, frame, WIRE_PLAIN_BTH, out);
 	return qpn;
 }
 #endif
