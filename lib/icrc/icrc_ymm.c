@@ -197,15 +197,15 @@ struct shape {
 	uint32_t behind; /* blocks behind it */
 };
 
-#define ALIKE 3u /* most blocks behind the first of what sum_alike() takes */
+#define ALIKE 4u /* most blocks behind the first of what sum_alike() takes */
 
-/** Of untagged IPv4. @param all as of cut(). @return false: it is not for sum_alike(). */
+/** @param all as of cut(). @return false: it is not for sum_alike(). */
 TARGET_YMM static ALWAYS_INLINE bool
-shape_make(struct shape *s, uint32_t all)
+shape_make(struct shape *s, bool ipv6, uint32_t all)
 {
 	struct cut c;
 
-	if (UNLIKELY(!cut(&c, false, all)) || c.behind == 0 || c.behind > ALIKE)
+	if (UNLIKELY(!cut(&c, ipv6, all)) || c.behind == 0 || c.behind > ALIKE)
 		return false;
 	s->behind = c.behind;
 	s->skip = c.first - DUMMY;
@@ -230,7 +230,12 @@ sum_alike(const uint8_t *l3, const struct shape *s, const uint32_t behind)
 	third = _mm256_or_si256(load(p + BLOCK), s->mask[2]);
 	if (behind == 2)
 		return plus(plus(third, b, ahead(1)), a, ahead(2));
-	return plus(plus(plus(load(p + 2 * BLOCK), third, ahead(1)), b, ahead(2)), a, ahead(3));
+	p += 2 * BLOCK;
+	if (behind == 3)
+		return plus(plus(plus(load(p), third, ahead(1)), b, ahead(2)), a, ahead(3));
+	return plus(
+		plus(plus(plus(load(p + BLOCK), load(p), ahead(1)), third, ahead(2)), b, ahead(3)),
+		a, ahead(4));
 }
 
 /** fold_reduce() of two sums at once: a remainder stands in the second word of each half. */
@@ -334,15 +339,23 @@ verify_alike(const struct wire_pkt *p, uint32_t n, const struct shape *s, const 
 TARGET_YMM static ALWAYS_INLINE uint32_t
 verify_front(const struct wire_pkt *p, uint32_t n, uint32_t *bad)
 {
+	const bool ipv6 = (p->flags & PKT_IPV6) != 0;
+	const int head = (int)icrc_head_len(ipv6) - WIRE_BTH_LEN;
 	struct shape s;
 
-	if (n < 2 || p->bth_off - p->l3_off != WIRE_IPV4_LEN + WIRE_UDP_LEN ||
-		p->icrc_off <= p->bth_off ||
-		!shape_make(&s, DUMMY + (uint32_t)p->icrc_off - p->l3_off + WIRE_ICRC_LEN))
+	if (n < 2 || p->bth_off - p->l3_off != head || p->icrc_off <= p->bth_off ||
+		!shape_make(&s, ipv6, DUMMY + (uint32_t)p->icrc_off - p->l3_off + WIRE_ICRC_LEN))
 		return 0;
-	if (s.behind == 1)
+	switch (s.behind) {
+	case 1:
 		return verify_alike(p, n, &s, 1, bad);
-	return s.behind == 2 ? verify_alike(p, n, &s, 2, bad) : verify_alike(p, n, &s, 3, bad);
+	case 2:
+		return verify_alike(p, n, &s, 2, bad);
+	case 3:
+		return verify_alike(p, n, &s, 3, bad);
+	default:
+		return verify_alike(p, n, &s, ALIKE, bad);
+	}
 }
 
 TARGET_YMM uint32_t
@@ -387,13 +400,15 @@ TARGET_YMM static ALWAYS_INLINE uint32_t
 seal_alike(const struct icrc_frame *f, uint32_t n, const struct shape *s, const uint32_t behind)
 {
 	const uint32_t len = f->len, l3 = f->l3_off;
+	const bool ipv6 = f->ipv6;
 	uint32_t i;
 
 	for (i = 0; i + 2 <= n; i += 2) {
 		const struct icrc_frame *g = &f[i];
 
 		if (UNLIKELY(((g[0].len ^ len) | (g[1].len ^ len) | (g[0].l3_off ^ l3) |
-				     (g[1].l3_off ^ l3) | g[0].ipv6 | g[1].ipv6) != 0))
+				     (g[1].l3_off ^ l3) | (g[0].ipv6 ^ ipv6) |
+				     (g[1].ipv6 ^ ipv6)) != 0))
 			break;
 		seal_two(g, sum_alike(g[0].frame + l3, s, behind),
 			sum_alike(g[1].frame + l3, s, behind));
@@ -407,11 +422,18 @@ seal_front(const struct icrc_frame *f, uint32_t n)
 {
 	struct shape s;
 
-	if (n < 2 || f->ipv6 || !shape_make(&s, DUMMY + f->len - WIRE_ICRC_LEN - f->l3_off))
+	if (n < 2 || !shape_make(&s, f->ipv6, DUMMY + f->len - WIRE_ICRC_LEN - f->l3_off))
 		return 0;
-	if (s.behind == 1)
+	switch (s.behind) {
+	case 1:
 		return seal_alike(f, n, &s, 1);
-	return s.behind == 2 ? seal_alike(f, n, &s, 2) : seal_alike(f, n, &s, 3);
+	case 2:
+		return seal_alike(f, n, &s, 2);
+	case 3:
+		return seal_alike(f, n, &s, 3);
+	default:
+		return seal_alike(f, n, &s, ALIKE);
+	}
 }
 
 TARGET_YMM void

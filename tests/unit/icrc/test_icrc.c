@@ -247,14 +247,16 @@ ICRC_05_seal_bursts_of_one_shape(void **state)
 	static uint8_t want[FRAMES][ROOM], frame[FRAMES][ROOM];
 
 	(void)state;
-	for (uint32_t turn = 0; turn < (FRAMES + 1) * 40; turn++) {
-		const uint32_t n = turn % (FRAMES + 1), len = ICRC_HEAD_IPV4 + turn / 33 * 4;
+	for (uint32_t turn = 0; turn < (FRAMES + 1) * 80; turn++) {
+		const bool six = turn / 33 % 2 != 0;
+		const uint32_t n = turn % (FRAMES + 1);
+		const uint32_t len = icrc_head_len(six) + turn / 66 * 4;
 		struct icrc_frame f[FRAMES];
 
 		for (uint32_t i = 0; i < n; i++) {
-			/* Another length, a tag, or as many bytes of IPv6. */
+			/* Another length, a tag, or as many bytes of the other IP version. */
 			const uint32_t other = (random_byte() & 15) == 0 ? random_byte() % 3 : 3;
-			const bool ipv6 = other == 2 && len >= ICRC_HEAD_IPV6;
+			const bool ipv6 = six != (other == 2 && len >= ICRC_HEAD_IPV6);
 			const uint32_t l = len + (other == 0 ? 4 : 0), l3 = other == 1 ? 18 : 14;
 
 			for (uint32_t k = 0; k < ROOM; k++)
@@ -410,20 +412,22 @@ ICRC_01_bursts_of_one_shape(void **state)
 	static struct guard g[32];
 
 	(void)state;
-	for (uint32_t turn = 0; turn < 33 * 40; turn++) {
+	for (uint32_t turn = 0; turn < 33 * 80; turn++) {
 		/* One or two blocks, and every number of them up to those of 2 KiB. */
+		const bool six = turn / 33 % 2 != 0;
 		const uint32_t n = turn % 33, step = turn % 2 == 0 ? 4 : 52;
-		const uint32_t len = ICRC_HEAD_IPV4 + turn / 33 * step;
+		const uint32_t len = icrc_head_len(six) + turn / 66 * step;
 		struct wire_pkt p[32];
 		uint32_t want = 0;
 
 		for (uint32_t i = 0; i < n; i++) {
 			const bool other = (random_byte() & 31) == 0,
 				   good = (random_byte() & 7) != 0;
-			/* Bytes behind the IP header: as many of IPv6 are of another shape. */
-			const bool ipv6 =
+			/* As many bytes of the other IP version are of another shape. */
+			const bool another =
 				other && len >= ICRC_HEAD_IPV6 && (random_byte() & 1) != 0;
-			const uint32_t l = other && !ipv6 ? len + 4 : len;
+			const bool ipv6 = six != another;
+			const uint32_t l = other && !another ? len + 4 : len;
 			uint32_t icrc;
 
 			random_packet(&p[i], &g[i], ipv6, l, good);
