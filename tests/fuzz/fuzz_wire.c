@@ -2,7 +2,8 @@
 /*
  * The parser on any bytes: it stays inside the frame (the frame is a heap block of exactly its
  * size, for a sanitizer to guard), what it says agrees with itself, and a packet built from the
- * parsed fields is parsed the same again and has a good ICRC.
+ * parsed fields is parsed the same again and has a good ICRC. What is said of a frame that is
+ * compared with another one (wire_alike.h) is what the parser says.
  *
  * Input: one byte of options for the port, then the frame.
  */
@@ -11,6 +12,7 @@
 #include "crc_isal.h"
 #include "fuzz.h"
 #include "icrc.h"
+#include "wire_alike.h"
 #include "wire_build.h"
 #include "../clib/fields.h"
 #include "../vectors/hex.h"
@@ -102,6 +104,30 @@ rebuild(const struct wire_pkt *p, uint8_t options)
 	FUZZ_CHECK(memcmp(wire_payload(&q), wire_payload(p), p->payload_len) == 0);
 }
 
+#if WIRE_WIDE
+/** The frame, and then one with a byte that is different, after one that `p` was read from. */
+TARGET_WIRE_HALF static void
+check_alike(const struct wire_port *port, const struct wire_pkt *p, uint8_t *frame, uint32_t len)
+{
+	const uint64_t which = sum_bytes(frame, len);
+	struct wire_pkt got CACHE_ALIGNED, want;
+	struct wire_alike alike = { .l3_off = 0 };
+
+	if (!wire_has_half())
+		return;
+	wire_alike_end(&alike);
+	got = *p;
+	wire_alike_begin(&alike, &got);
+	for (uint32_t i = 0; i < 2; i++) {
+		if (wire_read_alike(&alike, frame, len, &got)) {
+			FUZZ_CHECK(wire_parse_any(port, frame, len, &want) == WIRE_CLASS_ROCE);
+			FUZZ_CHECK(memcmp(&got, &want, offsetof(struct wire_pkt, reserved)) == 0);
+		}
+		frame[which % 80 % len] ^= (uint8_t)(1u << (which & 7));
+	}
+}
+#endif
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -134,6 +160,9 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			sink += sum_bytes(wire_payload(&p), p.payload_len);
 			rebuild(&p, options);
 		}
+#if WIRE_WIDE
+		check_alike(&port, &p, frame, (uint32_t)len);
+#endif
 	}
 	free(frame);
 	return 0;
