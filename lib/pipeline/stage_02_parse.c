@@ -63,20 +63,20 @@ parse_slow(struct worker *w, struct burst *b, uint32_t i, struct wire_pkt *p, st
 
 /** Read a packet that wire_plain.h knows, and fetch what stands at its QP number. */
 static ALWAYS_INLINE bool
-read_plain(const struct worker *w, struct burst *b, uint32_t i)
+read_plain(const struct worker *w, const struct qp_table *qps, struct burst *b, uint32_t i)
 {
 	const struct wire_port *port = &w->conf.ports[b->port[i]].addr;
-	const struct qp_table *qps = w->qps;
 	const struct rte_mbuf *m = b->m[i];
 	const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
 	struct wire_pkt *p = &b->pkt[i];
 
-	if (UNLIKELY(m->data_len < WIRE_PLAIN_MIN) || UNLIKELY(!wire_match(port, frame)) ||
-		UNLIKELY(!wire_read_plain(frame, m->data_len, p)) ||
-		UNLIKELY((m->ol_flags & w->fcs_bad) != 0))
-		return false;
-	rte_prefetch0(&qps->slot[p->dest_qpn & qps->mask]);
-	return true;
+	if (LIKELY(m->data_len >= WIRE_PLAIN_MIN) && LIKELY(wire_match(port, frame)) &&
+		LIKELY(wire_read_plain(frame, m->data_len, p)) &&
+		LIKELY((m->ol_flags & w->fcs_bad) == 0)) {
+		rte_prefetch0(&qps->slot[p->dest_qpn & qps->mask]);
+		return true;
+	}
+	return false;
 }
 
 /**
@@ -86,10 +86,11 @@ read_plain(const struct worker *w, struct burst *b, uint32_t i)
 static __attribute__((noinline)) uint32_t
 read_fast(const struct worker *w, struct burst *b, uint32_t i)
 {
+	const struct qp_table *qps = w->qps;
 	uint32_t slow = 0;
 
 	for (; i < b->n; i++)
-		if (UNLIKELY(!read_plain(w, b, i)))
+		if (!read_plain(w, qps, b, i))
 			slow |= BIT32(i);
 	return slow;
 }
@@ -306,33 +307,32 @@ read_model(struct worker *w, struct burst *b, uint32_t i, struct wire_alike *lik
 
 /**
  * read_apart(), but a packet that is not plain is compared with the last such one that was read in
- * full. Where most are not alike, as in a flood of what is no RoCE, the rest of the burst is read
- * without, and if none was, so are the next bursts. @return a bit for each that has left.
+ * full. Where several are not alike, the rest of the burst is read without, and so are the next
+ * ones. @return a bit for each that has left.
  */
 TARGET_WIRE_HALF static __attribute__((noinline)) uint32_t
 read_alike(struct worker *w, struct burst *b, uint32_t i)
 {
-	uint32_t gone = 0, flows = 0, known = 0;
+	uint32_t gone = 0, flows = 0;
 	struct wire_alike like;
 
 	if (UNLIKELY(!one_port_half(b)))
 		return read_apart(w, b, i);
 	wire_alike_end(&like);
 	for (;; i++) {
-		const uint32_t from = i;
-
 		i = read_run(w, b, i, &like);
-		known += i - from;
 		if (i == b->n)
 			return gone;
-		if (read_plain(w, b, i))
+		if (read_plain(w, w->qps, b, i))
 			continue;
-		if (i + 1 == b->n || flows++ == FLOWS)
+		if (i + 1 == b->n)
 			break;
+		if (flows++ == FLOWS) {
+			w->apart = APART;
+			break;
+		}
 		gone |= read_model(w, b, i, &like);
 	}
-	if (flows > FLOWS && known == 0)
-		w->unlike = APART;
 	return gone | read_apart(w, b, i);
 }
 
@@ -340,14 +340,14 @@ read_alike(struct worker *w, struct burst *b, uint32_t i)
 static uint32_t
 parse_half(struct worker *w, struct burst *b)
 {
-	uint32_t from = read_half(w, b);
+	const uint32_t apart = w->apart; /* which read_half() counts down, or sets */
+	const uint32_t from = read_half(w, b);
 
 	if (LIKELY(from == b->n))
 		return 0;
-	if (LIKELY(w->unlike == 0))
-		return read_alike(w, b, from);
-	w->unlike--;
-	return read_apart(w, b, from);
+	if (UNLIKELY((apart | w->apart) != 0))
+		return read_apart(w, b, from);
+	return read_alike(w, b, from);
 }
 #endif
 

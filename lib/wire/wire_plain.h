@@ -100,9 +100,9 @@ wire_match(const struct wire_port *us, const uint8_t *frame)
 {
 	const uint8_t *ip = frame + WIRE_PLAIN_IP;
 
-	return (wire_load32(frame + 12) & WIRE_BYTES(0xff, 0xff, 0xff, 0)) ==
+	return ((wire_load64(frame) ^ wire_load64(us->mac)) << 16) == 0 && us->has_ipv4 &&
+	       (wire_load32(frame + 12) & WIRE_BYTES(0xff, 0xff, 0xff, 0)) ==
 		       WIRE_BYTES(0x08, 0, 0x45, 0) &&
-	       ((wire_load64(frame) ^ wire_load64(us->mac)) << 16) == 0 && us->has_ipv4 &&
 	       (wire_load32(ip + 6) & WIRE_BYTES(0xff, 0xff, 0, 0xff)) ==
 		       WIRE_BYTES(0x40, 0, 0, 17) &&
 	       wire_load32(ip + 16) == wire_load32(us->ipv4) &&
