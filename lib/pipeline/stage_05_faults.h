@@ -112,7 +112,7 @@ is_fast(const struct qp *qp, const struct wire_pkt *p, uint64_t owner)
 	       (!op_has(p->op, OPF_RESPONSE) || LIKELY(qp_state_of(qp) == QPS_RTS));
 }
 
-/** The same for a datagram: whoever it is from (UD-02), it has to show the Q_Key. */
+/** The same for a datagram: whoever it is from (UD-10), it has to show the Q_Key (UD-02). */
 static ALWAYS_INLINE bool
 is_fast_datagram(const struct qp *qp, const struct wire_pkt *p, uint64_t owner)
 {

@@ -81,6 +81,31 @@ RESP_NAK_INV_04_only_behind_first(void **state)
 	}
 }
 
+/* RESP-NAK-RAE-09: the key names less from the second packet on, all of it before. */
+static void
+RESP_NAK_RAE_09_less_behind_first(void **state)
+{
+	struct bed *b = *state;
+	struct wire_fields f = write_only(E, MR_VA, PMTU);
+
+	f.opcode = OP_RC_WRITE_FIRST;
+	f.reth.dma_len = 2 * PMTU;
+	bed_send(b, &f);
+	bed_turn(b);
+	expect_ack(b, 0x1f, E, 0);
+	b->mr->length = 2 * PMTU - 1;
+	f = write_only(E + 1, 0, PMTU);
+	f.opcode = OP_RC_WRITE_LAST;
+	bed_send(b, &f);
+	bed_turn(b);
+	b->mr->length = MR_LEN;
+	expect_ack(b, 0x62, E + 1, 0);
+	expect_silence(b);
+	assert_memory_equal(b->memory, f.payload, PMTU);
+	for (uint32_t i = PMTU; i < 2 * PMTU; i++)
+		assert_int_equal(b->memory[i], 0);
+}
+
 /* RESP-05: a message ends, others of one packet and of several begin, all in one burst. */
 static void
 RESP_05_messages_of_all_lengths(void **state)
@@ -276,6 +301,7 @@ main(void)
 		TEST(AE_05_fast_in_RTR),
 		TEST(RESP_04_invalidated_in_a_burst),
 		TEST(RESP_NAK_INV_04_only_behind_first),
+		TEST(RESP_NAK_RAE_09_less_behind_first),
 		TEST(RESP_05_messages_of_all_lengths),
 		TEST(RESP_05_writes_counted_at_qp),
 		TEST(CQ_06_sends_of_a_burst),

@@ -131,7 +131,7 @@ RX_SYN_02_05_27_from_the_peer(void **state)
 	assert_int_equal(alike, 2 * 2 * (3 * 3 + 2 * 2 + 1 + 1));
 }
 
-/* UD-02: a datagram may be from anybody and of any VLAN, but shows the Q_Key. */
+/* UD-02, UD-10: a datagram may be from anybody and of any VLAN, but shows the Q_Key. */
 static void
 UD_02_a_datagram_from_anybody(void **state)
 {

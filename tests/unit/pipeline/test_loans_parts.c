@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Payloads on loan (local.h) of messages of several packets, and of READ responses: they take the
- * full path, and go from one memory to the other in one copy all the same.
+ * Payloads on loan (local.h) of messages of several packets, and of READ responses: whichever path
+ * they take, they go from one memory to the other in one copy.
  */
 #include <string.h>
 
