@@ -88,7 +88,7 @@ _Static_assert(OP_RC_WRITE_MIDDLE == OP_RC_WRITE_FIRST + 1 &&
 
 /**
  * Such a packet, but for its PSN and key: it begins a message or goes on with the open one, and has
- * the right length (RESP-02). @param reth of a FIRST. @param access as above.
+ * the right length (RESP-05). @param reth of a FIRST. @param access as above.
  */
 static ALWAYS_INLINE bool
 responder_fits_fast_part(const struct responder *r, const struct wire_pkt *p,

@@ -13,6 +13,7 @@
 #include "../clib/eal.h"
 #include "../clib/qp_new.h"
 #include "bench_mem.h"
+#include "bench_net.h"
 #include "crc_isal.h"
 #include "net_pair.h"
 
@@ -154,13 +155,7 @@ tell(struct host *h, struct mbox_msg msg)
 struct wire_path
 fair_path(uint8_t from, uint8_t to)
 {
-	return (struct wire_path){ .smac = { 2, 0, 0, 0, 0, from },
-		.dmac = { 2, 0, 0, 0, 0, to },
-		.src_ip = { 192, 0, 2, from },
-		.dst_ip = { 192, 0, 2, to },
-		.tos = 2,
-		.ttl = 64,
-		.sport = 0xc000 };
+	return bench_path(NET_IPV4, from, to);
 }
 
 /** @param port  index of the host's ports. @param address  of that port. */
