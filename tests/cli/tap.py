@@ -5,6 +5,12 @@ import sys
 import unittest
 
 
+def brief(failed, text):
+    """What failed and why, in a line: a log may have lost the beginning of a long message."""
+    why = next((line for line in text.splitlines()[1:] if not line.startswith(" ")), "")
+    return "%s: %s" % (failed, why)
+
+
 class Tap(unittest.TextTestResult):
     parts = 1       # of a test's id that its line leaves out: the module
 
@@ -28,7 +34,7 @@ class Tap(unittest.TextTestResult):
         for failed, text in self.failures + self.errors:
             if getattr(failed, "test_case", failed) is test:
                 self.bad.add(test.id())
-                print("\n".join("# " + line for line in text.splitlines()))
+                print("\n".join("# " + line for line in [*text.splitlines(), brief(failed, text)]))
         name = test.id().split(".", self.parts)[-1]
         print(("not ok" if test.id() in self.bad else "ok"), self.testsRun, "-", name, flush=True)
 

@@ -7,6 +7,7 @@ import signal
 import time
 
 import roce
+import rping
 from bench import GUEST_IP, GUEST_IP6, HOST_IP, HOST_IP6, InteropCase
 from rdmacm import GRH, WAIT_S, Ours, message
 from wire import TO_GUEST, TO_HOST, opcode
@@ -63,7 +64,7 @@ class CmCase(InteropCase):
         status, output = self.bench.guest.wait(pid, WAIT_S, log="cm")
         if status is not None:
             self.running.remove(pid)
-        self.assertEqual(0, status, output)
+        self.assertEqual(0, rping.status(status, output), output)
         return output
 
     def connected(self, ipv6=False, port=None, **more):

@@ -11,6 +11,7 @@ import programs
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "pylib"))
 import jsonrpc  # noqa: E402
+import rping  # noqa: E402
 
 SOCKET = sys.argv.pop(1)
 RUN = os.environ["ROCELANE_RUN"]
@@ -103,10 +104,10 @@ class Rdmacm(unittest.TestCase):
     def meet(self, serves, asked):
         """Both ends' output, once both have ended well."""
         code, out = asked
-        if code != 0:
+        if rping.status(code, out) != 0:
             self.fail(f"{code}: {out}\nThe server: {self.end(serves)}")
         served = serves.communicate(timeout=programs.TIMEOUT)[0]
-        self.assertEqual(0, serves.returncode, served)
+        self.assertEqual(0, rping.status(serves.returncode, served), served)
         return served, out
 
     def rping(self, server, *client):
