@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Stage 10, fast path: SENDs and RDMA WRITEs of one packet, and READs that one packet answers, that
- * are sent for the first time while nothing holds them up. What it leaves goes to requester_next()
- * and pipeline_request_send(), which would make the same packets. Datagrams have a path of their
- * own: stage_10_fast_ud.c.
+ * Stage 10, fast path: SENDs and RDMA WRITEs, and READs that one packet answers, that are sent for
+ * the first time while nothing holds them up. What it leaves goes to requester_next() and
+ * pipeline_request_send(), which would make the same packets. Datagrams have a path of their own:
+ * stage_10_fast_ud.c.
  */
 #include "count.h"
 #include "fast_frame.h"
@@ -167,6 +167,110 @@ requests_make(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf **m
 	return sent;
 }
 
+/* ---- messages that may have several packets -------------------------------------------------- */
+
+/** Of a packet of a message with the work request's opcode: the same for all services. */
+static ALWAYS_INLINE uint8_t
+part_opcode(uint8_t opcode, const struct requester_part *p)
+{
+	const uint8_t imm = opcode & REQUESTER_WHAT_IMM;
+	const uint8_t first = opcode - imm == WR_RDMA_WRITE ? OP_RC_WRITE_FIRST : OP_RC_SEND_FIRST;
+
+	if (p->last)
+		return first + imm + (p->offset == 0 ? OP_RC_SEND_ONLY : OP_RC_SEND_LAST);
+	return first + (p->offset == 0 ? OP_RC_SEND_FIRST : OP_RC_SEND_MIDDLE);
+}
+_Static_assert(OP_RC_SEND_FIRST == 0 && OP_RC_SEND_LAST_IMM == (OP_RC_SEND_LAST | 1) &&
+		       OP_RC_WRITE_MIDDLE == OP_RC_WRITE_FIRST + OP_RC_SEND_MIDDLE &&
+		       OP_RC_WRITE_LAST == OP_RC_WRITE_FIRST + OP_RC_SEND_LAST &&
+		       OP_RC_WRITE_LAST_IMM == OP_RC_WRITE_FIRST + OP_RC_SEND_LAST_IMM &&
+		       OP_RC_WRITE_ONLY == OP_RC_WRITE_FIRST + OP_RC_SEND_ONLY,
+	"SENDs and WRITEs have them in the same order");
+
+/** Headers, as headers_write(). */
+static ALWAYS_INLINE uint8_t *
+part_headers(const struct qp *qp, const bool ipv4, uint8_t service, struct wire_head *head,
+	const struct requester_wr *wr, const struct requester_part *p, uint8_t *frame)
+{
+	const uint8_t imm = p->last ? wr->opcode & REQUESTER_WHAT_IMM : 0;
+	const bool reth = p->offset == 0 && (wr->opcode & ~REQUESTER_WHAT_IMM) == WR_RDMA_WRITE;
+	const uint32_t ext = (reth ? WIRE_RETH_LEN : 0) + imm * WIRE_IMM_LEN, pad = -p->len & 3;
+
+	frame = frame_head(head, &qp->tmpl, ipv4, frame,
+		wire_head_what(service | part_opcode(wr->opcode, p), p->start.flags, (uint8_t)pad,
+			(uint16_t)(ext + p->len + pad)),
+		&p->start);
+	if (reth)
+		wire_reth_write(frame, wr->remote_addr, wr->rkey, wr->len);
+	frame += ext;
+	if (imm != 0)
+		be32_store(frame - WIRE_IMM_LEN, wr->imm);
+	return frame;
+}
+
+/** Packets in a row, of messages that are in one piece each. @param ipv4 see frame_head(). */
+static ALWAYS_INLINE uint32_t
+parts_make(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf **m, uint32_t *n,
+	const bool ipv4)
+{
+	struct rte_mempool *pool = w->conf.ports[port].pool;
+	struct requester *r = &qp->req;
+	struct tx_queue *q = &w->tx[port];
+	const struct request_sources *from = w->source;
+	const uint8_t service = wire_opcode_on(r->transport, 0);
+	const bool seals = (qp->flags & QPF_LOCAL) == 0; /* else local.h */
+	uint32_t most = RTE_MIN(*n, TX_ROOM - q->tail), sent;
+	struct requester_run run;
+	struct wire_head head;
+
+	if (UNLIKELY(!is_fast_pool(pool, ipv4 ? WIRE_HEAD_LEN : qp->tmpl.len, r->pmtu)))
+		return 0;
+	most = RTE_MIN(most, requester_parts_begin(r, &run, w->now));
+	if (most == 0)
+		return 0;
+	wire_head_init(&head);
+	for (sent = 0; sent < most; sent++) {
+		const uint32_t i = run.at - from->first;
+		struct requester_wr *wr = requester_slot(r, run.at);
+		struct rte_mbuf *one = m[*n - 1 - sent];
+		struct requester_part p;
+		const uint8_t *host;
+		uint8_t *frame, *payload;
+
+		if (i >= from->n || UNLIKELY(from->host[i] == NULL) ||
+			UNLIKELY(!mem_is_valid(from->region[i])) ||
+			UNLIKELY(!requester_run_part(&run, wr, &p)))
+			break;
+		host = from->host[i] + p.offset;
+		frame = frame_begin(one, frame_at(pool));
+		payload = part_headers(qp, ipv4, service, &head, wr, &p, frame);
+		q->m[q->tail + sent] = one;
+		if (p.len >= COPY_SEAL_MIN && seals &&
+			fill_long(one, &qp->tmpl, frame, payload, host, p.len))
+			continue;
+		if (!seals && service == 0 && local_lends(w, p.len)) {
+			lend_long(w, one, frame, payload, host, p.len);
+			continue;
+		}
+		payload = frame_end(one, frame, payload, host, p.len);
+		if (seals)
+			frame_unsealed(w, &qp->tmpl, ipv4, frame, (uint32_t)(payload - frame));
+	}
+	*n -= sent;
+	frames_made(w, qp, q, &run, sent);
+	return sent;
+}
+
+/** Of its own, so that the loops over requests of one packet stay small. */
+static __attribute__((noinline)) uint32_t
+parts_make_any(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf **m, uint32_t *n)
+{
+	return wire_head_fits(&qp->tmpl) ? parts_make(w, qp, port, m, n, true)
+					 : parts_make(w, qp, port, m, n, false);
+}
+
+/* ---- which of them --------------------------------------------------------------------------- */
+
 /** Is the next work request a READ? Then the others probably are, too. */
 static ALWAYS_INLINE bool
 next_is_read(const struct requester *r)
@@ -245,6 +349,8 @@ requests_make_long_heads(
 {
 	if (next_is_read(&qp->req) && (qp->flags & QPF_SERVICE) == 0)
 		return reads_make(w, qp, port, m, n, false);
+	if (requester_next_is_long(&qp->req))
+		return parts_make_any(w, qp, port, m, n);
 	return requests_make(w, qp, port, m, n, MAKE_RARE);
 }
 
@@ -259,6 +365,8 @@ requests_make_other(struct worker *w, struct qp *qp, uint8_t port, struct rte_mb
 		return requests_make_long_heads(w, qp, port, m, n);
 	if (next_is_read(&qp->req) && (qp->flags & QPF_SERVICE) == 0)
 		return reads_make_ipv4(w, qp, port, m, n);
+	if (requester_next_is_long(&qp->req))
+		return parts_make_any(w, qp, port, m, n);
 	return requests_make(w, qp, port, m, n, MAKE_IPV4 | MAKE_RARE);
 }
 
@@ -268,6 +376,8 @@ requests_make_rare(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbu
 {
 	if (next_is_read(&qp->req))
 		return reads_make_ipv4(w, qp, port, m, n);
+	if (requester_next_is_long(&qp->req))
+		return parts_make_any(w, qp, port, m, n);
 	return requests_make(w, qp, port, m, n, MAKE_PLAIN | MAKE_IPV4 | MAKE_RARE);
 }
 

@@ -218,6 +218,15 @@ most_of(struct worker *w, const struct qp *qp)
 	return REQUEST_QP;
 }
 
+/** Buffers for the fast path, which leaves none where it has sent all. */
+static ALWAYS_INLINE uint32_t
+buffers_wanted(const struct worker *w, const struct qp *qp, uint32_t most)
+{
+	if (UNLIKELY(requester_next_is_long(&qp->req)) && w->source->n != 0)
+		return requester_parts_wait(&qp->req, most);
+	return RTE_MIN(most, w->source->n);
+}
+
 /** Up to *left packets of one QP. @return false: it has no more for now. */
 static ALWAYS_INLINE bool
 serve(struct worker *w, struct qp *qp, uint8_t port, uint32_t *left)
@@ -227,11 +236,13 @@ serve(struct worker *w, struct qp *qp, uint8_t port, uint32_t *left)
 	uint32_t sent;
 
 	ASSERT(*left != 0 && *left <= REQUEST_TURN && w->source->n <= REQUEST_QP);
-	buffers_get(&b, w->conf.ports[port].pool, RTE_MIN(most, w->source->n));
+	buffers_get(&b, w->conf.ports[port].pool, buffers_wanted(w, qp, most));
 	sent = pipeline_fast_requests(w, qp, port, b.m, &b.n);
 	*left -= sent;
-	if (LIKELY(sent != 0 && qp->req.sending == qp->req.tail && !must_ask(&qp->req)))
+	if (LIKELY(sent != 0 && qp->req.sending == qp->req.tail && !must_ask(&qp->req))) {
+		ASSERT(b.n == 0);
 		return false;
+	}
 	return serve_rest(w, qp, port, &b, most - sent, left);
 }
 

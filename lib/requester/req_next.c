@@ -17,7 +17,7 @@ span_of(const struct requester *r, const struct requester_wr *w, const struct se
 		return 1;
 	if (UNLIKELY(r->holes) && !starts && req_piece(r, w).begin > psn_distance(r->cur, w->first))
 		return req_piece(r, w).begin - psn_distance(r->cur, w->first);
-	return starts ? psns_of(w->len, (uint32_t)__builtin_ctz(r->pmtu))
+	return starts ? requester_psns_of(w->len, (uint32_t)__builtin_ctz(r->pmtu))
 		      : psn_distance(w->last, r->cur) + 1;
 }
 
@@ -113,8 +113,10 @@ emit(struct requester *r, struct requester_wr *w, const struct segment *s, uint3
 		.imm = w->imm };
 
 	if (starts) {
-		requester_assign(w, at, s->kind == SEGMENT_ATOMIC ? 1 : psns_of(w->len, shift),
-			requester_stamp(now));
+		const uint32_t psns =
+			s->kind == SEGMENT_ATOMIC ? 1 : requester_psns_of(w->len, shift);
+
+		requester_assign(w, at, psns, requester_stamp(now));
 	}
 	if (!data)
 		sent_read(r, w, span, starts, now);

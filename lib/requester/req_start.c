@@ -33,7 +33,7 @@ find_fault(const struct requester *r, const struct requester_wr *w, const struct
 		return WR_FAULT_MALFORMED;
 	/* 2^31 bytes in packets of 256 are one PSN more than a READ may use (REQ-13). */
 	if (verbs_wr_length(&limits, w->opcode, w->flags, w->len) == VERBS_WR_LENGTH ||
-		(s->kind == SEGMENT_READ && psns_of(w->len, shift) > PSNS_MAX))
+		(s->kind == SEGMENT_READ && requester_psns_of(w->len, shift) > PSNS_MAX))
 		return WR_FAULT_LENGTH;
 	return WR_FAULT_NONE;
 }

@@ -147,23 +147,32 @@ _Static_assert(
 /* A READ has nothing else of these: no fault, no fence, nothing inline. */
 #define REQUESTER_WHAT_READ (UINT8_MAX << 16 | (SEND_FENCE | SEND_INLINE) << 8 | UINT8_MAX)
 
-/** How a message of one packet starts. */
+/** What of a packet's headers its run knows. */
 struct requester_start {
 	psn_t psn;
 	uint8_t flags; /* PKT_SE, PKT_MIGREQ */
 	bool ask;      /* PKT_ACKREQ */
 };
 
+/** A packet of a message that may have several. */
+struct requester_part {
+	struct requester_start start;
+	uint32_t offset; /* of its payload in the message */
+	uint32_t len;
+	bool last;
+};
+
 /**
- * Packets of a requester that are sent one after another, each the only one of a SEND or RDMA WRITE
- * (with immediate or not) that is sent for the first time while nothing holds up, or each a READ
- * that one packet answers: requester_next(), without a packet to fill. Between begin and end the
- * requester stays as it was, and nobody else may touch it.
+ * Packets of a requester that are sent one after another, all for the first time while nothing
+ * holds up: of SENDs and RDMA WRITEs (with immediate or not), or of READs that one packet answers
+ * each. It is requester_next(), without a packet to fill. Between begin and end the requester stays
+ * as it was, and nobody else may touch it.
  */
 struct requester_run {
-	psn_t psn;    /* of the next packet */
-	uint32_t at;  /* its work request */
-	uint32_t end; /* one behind the last that may leave now */
+	psn_t psn;       /* of the next packet */
+	uint32_t at;     /* its work request */
+	uint32_t offset; /* its payload's in the message */
+	uint32_t end;    /* one behind the last that may leave now; not of parts */
 	uint32_t tail;
 	uint32_t flying; /* PSNs outstanding */
 	uint32_t since;  /* packets since one that asks for a response */
@@ -179,15 +188,18 @@ struct requester_run {
 	uint8_t migreq;
 };
 
-/** @return packets at most; 0: none is for the fast path, and there is nothing to end. */
+/**
+ * A run begins. @param odd not 0: it is not for the fast path. @param most packets there are, or
+ * more. @return packets at most.
+ */
 static ALWAYS_INLINE uint32_t
-requester_run_begin(const struct requester *r, struct requester_run *run, ns_t now)
+requester_run_open(
+	const struct requester *r, struct requester_run *run, ns_t now, uint32_t odd, uint32_t most)
 {
 	const uint32_t flying = psn_distance(r->cur, r->una), used = flying - r->reply_psns + 1;
-	uint32_t odd, most = r->tail - r->sending;
 
-	odd = r->waiting_rnr | r->dead | r->draining | r->failed | (r->knobs & REQ_KNOB_CREDITS);
-	odd |= (r->sending ^ r->fresh) | ~r->open;
+	odd |= r->waiting_rnr | r->dead | r->draining | r->failed | (r->knobs & REQ_KNOB_CREDITS);
+	odd |= ~r->open;
 	/* The last that the window lets out asks for a response: that is for the full path. */
 	if (UNLIKELY(odd != 0) || UNLIKELY(used >= r->window) ||
 		UNLIKELY(flying + 1 >= REQUESTER_PSNS_MAX))
@@ -211,29 +223,71 @@ requester_run_begin(const struct requester *r, struct requester_run *run, ns_t n
 	return most;
 }
 
-/**
- * The next one: the work request at run->at, which is not run->end.
- * @param imm constant; true: those with an immediate, too.
- * @return false: it is for the full path, and the run ends before it.
- */
-static ALWAYS_INLINE bool
-requester_run_next(
-	struct requester_run *run, struct requester_wr *w, bool imm, struct requester_start *out)
+/** @return packets at most; 0: none is for the fast path, and there is nothing to end. */
+static ALWAYS_INLINE uint32_t
+requester_run_begin(const struct requester *r, struct requester_run *run, ns_t now)
 {
-	const uint32_t what = requester_what(w), flags = what >> 8;
-	const uint32_t odd = imm ? REQUESTER_WHAT_ODD & ~REQUESTER_WHAT_IMM : REQUESTER_WHAT_ODD;
-	bool ask;
+	return requester_run_open(r, run, now, r->sending ^ r->fresh, r->tail - r->sending);
+}
 
-	if (UNLIKELY((what & odd) != 0) || UNLIKELY(w->len - 1 >= run->pmtu))
-		return false;
-	ASSERT(run->at != run->end && run->flying < REQUESTER_PSNS_MAX);
-	run->at++;
-	ask = requester_must_ask(flags, run->at == run->tail, run->since, run->each) & run->acked;
-	requester_assign(w, run->psn, 1, run->stamp);
+/** The same where the first message may have begun: then the run goes on with it. */
+static ALWAYS_INLINE uint32_t
+requester_parts_begin(const struct requester *r, struct requester_run *run, ns_t now)
+{
+	uint32_t odd = r->recovering | r->holes | r->patching | (r->sending == r->tail);
+	uint32_t begun = 0, most;
+
+	if (r->sending != r->fresh && odd == 0) {
+		odd = ((r->sending + 1) ^ r->fresh) | (r->cur.v ^ r->next.v);
+		begun = psn_distance(r->cur, requester_slot(r, r->sending)->first);
+	}
+	most = requester_run_open(r, run, now, odd, UINT32_MAX);
+	if (most == 0)
+		return 0;
+	ASSERT(r->sending == r->fresh || begun != 0);
+	run->offset = begun * r->pmtu;
+	return most;
+}
+
+/** Is what is sent next a SEND or RDMA WRITE of several packets, or its rest? */
+static ALWAYS_INLINE bool
+requester_next_is_long(const struct requester *r)
+{
+	const struct requester_wr *w = requester_slot(r, r->sending);
+
+	return w->len > r->pmtu && w->opcode <= WR_SEND_WITH_IMM;
+}
+
+/** Packets of SENDs and RDMA WRITEs that are next, `most` and more as that. */
+static inline uint32_t
+requester_parts_wait(const struct requester *r, uint32_t most)
+{
+	const uint32_t shift = (uint32_t)__builtin_ctz(r->pmtu);
+	uint32_t n = 0;
+
+	if (r->sending != r->fresh)
+		n = psn_distance(requester_slot(r, r->fresh - 1)->last, r->cur) + 1;
+	for (uint32_t at = r->fresh; at != r->tail && n < most; at++) {
+		const struct requester_wr *w = requester_slot(r, at);
+
+		if (w->opcode > WR_SEND_WITH_IMM)
+			break;
+		n += requester_psns_of(w->len, shift);
+	}
+	return n < most ? n : most;
+}
+
+/** One more packet of a run. @param flags WR_* of the work request that ends with it, or 0. */
+static ALWAYS_INLINE void
+requester_run_packet(struct requester_run *run, uint32_t flags, bool newest, bool solicits,
+	struct requester_start *out)
+{
+	const bool ask = requester_must_ask(flags, newest, run->since, run->each) & run->acked;
+
 	out->psn = run->psn;
 	out->ask = ask;
 	out->flags = run->migreq;
-	if ((flags & SEND_SOLICITED) != 0 && (what & UINT8_MAX) != WR_RDMA_WRITE)
+	if ((flags & SEND_SOLICITED) != 0 && solicits)
 		out->flags |= PKT_SE;
 	if (ask && run->flying >= run->timed_from && !run->times) {
 		run->times = true;
@@ -243,6 +297,56 @@ requester_run_next(
 	run->since = ask ? 0 : run->since + 1;
 	run->psn = psn_add(run->psn, 1);
 	run->flying++;
+}
+
+/**
+ * The next one: the work request at run->at, which is not run->end.
+ * @param imm constant; true: those with an immediate, too.
+ * @return false: it is for the full path, and the run ends before it.
+ */
+static ALWAYS_INLINE bool
+requester_run_next(
+	struct requester_run *run, struct requester_wr *w, bool imm, struct requester_start *out)
+{
+	const uint32_t what = requester_what(w);
+	const uint32_t odd = imm ? REQUESTER_WHAT_ODD & ~REQUESTER_WHAT_IMM : REQUESTER_WHAT_ODD;
+
+	if (UNLIKELY((what & odd) != 0) || UNLIKELY(w->len - 1 >= run->pmtu))
+		return false;
+	ASSERT(run->at != run->end && run->flying < REQUESTER_PSNS_MAX);
+	run->at++;
+	requester_assign(w, run->psn, 1, run->stamp);
+	requester_run_packet(
+		run, what >> 8, run->at == run->tail, (what & UINT8_MAX) != WR_RDMA_WRITE, out);
+	return true;
+}
+
+/**
+ * The next packet of a message that may have several, for as many as requester_parts_begin() says
+ * and while run->at is not run->tail.
+ * @return false: it is for the full path, and the run ends before it.
+ */
+static ALWAYS_INLINE bool
+requester_run_part(struct requester_run *run, struct requester_wr *w, struct requester_part *out)
+{
+	const uint32_t what = requester_what(w), left = w->len - run->offset;
+	const bool last = left <= run->pmtu;
+
+	if (UNLIKELY((what & REQUESTER_WHAT_ODD & ~REQUESTER_WHAT_IMM) != 0) ||
+		UNLIKELY(w->len - 1 >= VERBS_MESSAGE_MAX))
+		return false;
+	ASSERT(run->at != run->tail && run->flying < REQUESTER_PSNS_MAX);
+	ASSERT(run->offset < w->len);
+	if (run->offset == 0)
+		requester_assign(w, run->psn,
+			requester_psns_of(w->len, (uint32_t)__builtin_ctz(run->pmtu)), run->stamp);
+	out->offset = run->offset;
+	out->len = last ? left : run->pmtu;
+	out->last = last;
+	run->at += last;
+	run->offset = last ? 0 : run->offset + run->pmtu;
+	requester_run_packet(run, last ? what >> 8 : 0, last & (run->at == run->tail),
+		(what & UINT8_MAX) != WR_RDMA_WRITE, &out->start);
 	return true;
 }
 
@@ -283,9 +387,9 @@ requester_run_read(struct requester_run *run, struct requester_wr *w, struct req
 static ALWAYS_INLINE void
 requester_run_end(struct requester *r, const struct requester_run *run, ns_t now)
 {
-	ASSERT(run->at != r->sending && r->sending == r->fresh);
-	ASSERT(run->at - r->sending == psn_distance(run->psn, r->cur));
-	requester_sent(r, run->at, run->at, run->psn, true, run->acked ? run->since : 0);
+	ASSERT(run->at - r->sending <= psn_distance(run->psn, r->cur));
+	requester_sent(r, run->at, run->at + (run->offset != 0), run->psn, true,
+		run->acked ? run->since : 0);
 	r->reads = (uint8_t)(r->reads + run->reads);
 	ASSERT(run->reads == 0 || r->reads <= r->max_rd_atomic);
 	if (run->times)
@@ -293,7 +397,7 @@ requester_run_end(struct requester *r, const struct requester_run *run, ns_t now
 	if (run->asked != 0)
 		requester_timer_start(r, now);
 }
-_Static_assert(WR_RDMA_WRITE == 0 && WR_SEND == 2 &&
+_Static_assert(WR_RDMA_WRITE == 0 && WR_SEND == 2 && WR_SEND_WITH_IMM == 3 &&
 		       WR_RDMA_WRITE_WITH_IMM == (WR_RDMA_WRITE | REQUESTER_WHAT_IMM) &&
 		       WR_SEND_WITH_IMM == (WR_SEND | REQUESTER_WHAT_IMM),
 	"bits of them are used");

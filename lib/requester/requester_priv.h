@@ -56,13 +56,6 @@ is_placement(const struct requester_wr *w)
 	return verbs_wr_has(w->opcode, WR_HAS_ANSWER);
 }
 
-/** PSNs of a message of `len` bytes: max(1, ceil(len / pmtu)); pmtu is a power of two (WIRE-12). */
-static ALWAYS_INLINE uint32_t
-psns_of(uint32_t len, uint32_t shift)
-{
-	return len == 0 ? 1 : ((len - 1) >> shift) + 1;
-}
-
 /** A verdict that says nothing yet. */
 static ALWAYS_INLINE struct requester_verdict
 verdict_blank(const struct requester *r)

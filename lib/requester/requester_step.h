@@ -176,6 +176,13 @@ requester_migreq(const struct requester *r)
 	return r->unmigrated ? 0 : PKT_MIGREQ;
 }
 
+/** PSNs of a message of `len` bytes: max(1, ceil(len / 2^shift)), the path MTU (WIRE-12). */
+static ALWAYS_INLINE uint32_t
+requester_psns_of(uint32_t len, uint32_t shift)
+{
+	return len == 0 ? 1 : ((len - 1) >> shift) + 1;
+}
+
 /** A work request starts at PSN `at`: it gets its PSNs (REQ-01). @param stamp of now. */
 static ALWAYS_INLINE void
 requester_assign(struct requester_wr *w, psn_t at, uint32_t psns, uint32_t stamp)

@@ -177,7 +177,7 @@ one_round(struct bench_rig *r, const struct bench_case *c, uint32_t n, double v[
 /** A row of the table: a case of bench_rig.h, or one of bench_req_rig.h. */
 struct row {
 	const char *name;
-	uint16_t len;
+	uint32_t len;
 	uint32_t qps;
 	const struct bench_case *c;
 	const struct request_case *req; /* instead */

@@ -222,7 +222,8 @@ bring_up(struct qp *qp, const struct request_case *c)
 uint32_t
 req_begin(struct req_rig *q, const struct request_case *c)
 {
-	uint32_t n = 256u * 1024 / (c->len + 1u), qps = c->qps < q->qps_n ? c->qps : q->qps_n;
+	uint32_t n = 256u * 1024 / (case_bytes(c) + 1u),
+		 qps = c->qps < q->qps_n ? c->qps : q->qps_n;
 	const struct wire_path to_peer = bench_path(NET_IPV4, 1, 2);
 
 	for (uint32_t i = 0; i < qps; i++) {
@@ -231,7 +232,7 @@ req_begin(struct req_rig *q, const struct request_case *c)
 		ring_attach(
 			&q->sq[i], q->qp[i]->sq.ring.sh, q->sq[i].mask + 1, q->sq[i].stride, false);
 		q->posted[i] = 0;
-		bare_sender_init(&q->bare, q->first_qpn + i, &to_peer, c->len);
+		bare_sender_init(&q->bare, q->first_qpn + i, &to_peer, case_bytes(c));
 	}
 	return n > MAX_PACKETS ? MAX_PACKETS : n / 32 * 32;
 }
@@ -269,7 +270,7 @@ post(struct req_rig *q, const struct request_case *c, uint32_t i)
 void
 req_post(struct req_rig *q, const struct request_case *c, uint32_t n)
 {
-	for (uint32_t i = 0; i < n; i++)
+	for (uint32_t i = 0; i < n / case_parts(c); i++)
 		while (!post(q, c, (c->random ? next_random() : i) % c->qps))
 			if (!c->random)
 				die("a send queue is full");
@@ -281,11 +282,11 @@ req_bare_post(struct req_rig *q, const struct request_case *c, uint32_t n)
 	for (uint32_t i = 0; i < n; i++) {
 		const uint32_t at = (c->random ? next_random() : i) % c->qps;
 
-		q->work[i] = (struct bare_work){ .from = q->r->bare.host + next_place(c->len) -
-							 REGION_VA,
-			.remote_addr = next_place(c->len),
+		q->work[i] = (struct bare_work){ .from = q->r->bare.host +
+							 next_place(case_bytes(c)) - REGION_VA,
+			.remote_addr = next_place(case_bytes(c)),
 			.rkey = REGION_KEY,
-			.len = c->len,
+			.len = case_bytes(c),
 			.qpn = q->first_qpn + at,
 			.asks = ++q->posted[at] % c->signal_every == 0 };
 	}
@@ -404,7 +405,7 @@ req_copied(struct req_rig *q, const struct request_case *c)
 	} else {
 		copies_fill(q->r->bare.host, REGION_LEN);
 	}
-	req_post(q, c, 1);
+	req_post(q, c, case_parts(c));
 	sum = copied_in_turns(q);
 	req_answer(q, c, &sent);
 	sum += copied_in_turns(q);

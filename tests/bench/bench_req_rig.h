@@ -34,6 +34,20 @@ struct request_case {
 	uint8_t net;           /* enum bench_net */
 };
 
+/** Packets of a request that is no READ. */
+static inline uint32_t
+case_parts(const struct request_case *c)
+{
+	return (c->len + c->pmtu - 1) / c->pmtu;
+}
+
+/** Bytes of a packet. */
+static inline uint32_t
+case_bytes(const struct request_case *c)
+{
+	return c->len < c->pmtu ? c->len : c->pmtu;
+}
+
 /** What a row's time is. */
 enum request_part {
 	PART_BOTH,      /* sending and what comes back */
@@ -70,11 +84,11 @@ void req_set_up(struct req_rig *q, struct bench_rig *r, unsigned int id, uint32_
 void req_tear_down(struct req_rig *q);
 /** Timers of TIMERS QPs that are under way; they are looked at in turn, once in a timeout. */
 void req_arm_timers(struct req_rig *q);
-/** Bring the case's QPs up from RESET; @return requests of a sample. */
+/** Bring the case's QPs up from RESET; @return packets of a sample, a multiple of case_parts(). */
 uint32_t req_begin(struct req_rig *q, const struct request_case *c);
-/** Post n requests. */
+/** Post requests of n packets. */
 void req_post(struct req_rig *q, const struct request_case *c, uint32_t n);
-/** Make n descriptors of such requests for the bare loop. */
+/** Make n descriptors of such packets for the bare loop. */
 void req_bare_post(struct req_rig *q, const struct request_case *c, uint32_t n);
 /** Take what was sent and put what the peer would answer on the wire. @return frames. */
 uint32_t req_answer(struct req_rig *q, const struct request_case *c, uint32_t *sent);

@@ -21,12 +21,15 @@ const struct request_case request_cases[] = {
 	{ "req_write_64_coalesced", WR_RDMA_WRITE, PART_BOTH, 64, 1024, 1, 1, 32, false, QPT_RC, 1, NET_IPV4 },
 	{ "req_write_64_quiet", WR_RDMA_WRITE, PART_BOTH, 64, 1024, SENDERS, 8, 1, false, QPT_RC, 1, NET_IPV4 },
 	{ "req_write_4096", WR_RDMA_WRITE, PART_BOTH, 4096, 4096, SENDERS, 1, 1, false, QPT_RC, 1, NET_IPV4 },
+	{ "req_write_parts_1024", WR_RDMA_WRITE, PART_BOTH, 16384, 1024, 2, 1, 32, false, QPT_RC, 1, NET_IPV4 },
+	{ "req_write_parts_4096", WR_RDMA_WRITE, PART_BOTH, 65536, 4096, 2, 1, 32, false, QPT_RC, 1, NET_IPV4 },
 	{ "req_write_64_dcqcn", WR_RDMA_WRITE, PART_RATED, 64, 1024, SENDERS, 1, 1, false, QPT_RC, 1, NET_IPV4 },
 	{ "req_write_1024_dcqcn", WR_RDMA_WRITE, PART_RATED, 1024, 1024, SENDERS, 1, 1, false, QPT_RC, 1, NET_IPV4 },
 	{ "req_send_64", WR_SEND, PART_BOTH, 64, 1024, SENDERS, 1, 1, false, QPT_RC, 1, NET_IPV4 },
 	{ "req_send_64_sges", WR_SEND, PART_BOTH, 64, 1024, SENDERS, 1, 1, false, QPT_RC, 2, NET_IPV4 },
 	{ "req_send_1024", WR_SEND, PART_BOTH, 1024, 1024, SENDERS, 1, 1, false, QPT_RC, 1, NET_IPV4 },
 	{ "req_send_1024_sges", WR_SEND, PART_BOTH, 1024, 1024, SENDERS, 1, 1, false, QPT_RC, 2, NET_IPV4 },
+	{ "req_send_parts_1024", WR_SEND, PART_BOTH, 16384, 1024, 2, 1, 32, false, QPT_RC, 1, NET_IPV4 },
 	{ "req_send_64_imm", WR_SEND_WITH_IMM, PART_BOTH, 64, 1024, SENDERS, 1, 1, false, QPT_RC, 1, NET_IPV4 },
 	{ "req_write_64_imm", WR_RDMA_WRITE_WITH_IMM, PART_BOTH, 64, 1024, SENDERS, 1, 1, false, QPT_RC, 1, NET_IPV4 },
 	{ "req_ud_send_64", WR_SEND, PART_BOTH, 64, 1024, SENDERS, 1, 1, false, QPT_UD, 1, NET_IPV4 },
@@ -139,14 +142,14 @@ cycles_of(const struct request_case *c, uint32_t n, const struct span *sending,
 /**
  * Post, send, answer, take the answers.
  * @param laps count cycles by stage.
- * @return cycles a request, or -1.
+ * @return cycles a packet, or -1.
  */
 static double
 sample(struct req_rig *q, const struct request_case *c, uint32_t n, bool laps)
 {
 	struct stats_load *load = worker_load(q->worker);
 	struct span sending, receiving;
-	uint32_t sent, wanted = n / c->signal_every, done;
+	uint32_t sent, wanted = n / case_parts(c) / c->signal_every, done;
 	bool good;
 
 	req_post(q, c, n);
@@ -224,9 +227,8 @@ requests_round(const struct request_case *c, uint32_t n, double v[COLUMNS])
 {
 	struct req_rig *q = c->part == PART_TIMERS ? &other : c->part == PART_RATED ? &rated : &rig;
 	const struct stats_load *load = worker_load(q->worker);
-	const bool bare =
-		c->part <= PART_RESPONSES && c->opcode == WR_RDMA_WRITE && c->service == QPT_RC &&
-		c->net == NET_IPV4;
+	const bool bare = c->part <= PART_RESPONSES && c->opcode == WR_RDMA_WRITE &&
+			  c->service == QPT_RC && c->net == NET_IPV4;
 	uint64_t before[STAGE_MAX];
 	double without = 0, lapped;
 
