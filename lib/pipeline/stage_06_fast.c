@@ -293,6 +293,9 @@ fast_special(struct worker *w, struct burst *b, uint32_t i, struct fast *f)
 	case OP_RC_READ_REQUEST:
 		n = pipeline_fast_reads(w, b, i, end, f);
 		return LIKELY(n != 0) ? n : NOT_SPECIAL;
+	case OP_RC_READ_RESPONSE_FIRST:
+	case OP_RC_READ_RESPONSE_MIDDLE:
+	case OP_RC_READ_RESPONSE_LAST:
 	case OP_RC_READ_RESPONSE_ONLY:
 		n = pipeline_fast_data(w, b, i, f);
 		f->calm &= qp_state_of(qp) == QPS_RTS;

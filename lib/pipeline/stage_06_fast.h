@@ -13,7 +13,7 @@
  * stage_06_fast_parts.c   FIRST, MIDDLE and LAST of WRITEs
  * stage_06_fast_sends.c   SEND ONLY, datagrams, WRITE ONLY with an immediate
  * stage_06_fast_reads.c   READs that one packet answers
- * stage_06_fast_acks.c    positive ACKs, READ responses of one packet
+ * stage_06_fast_acks.c    positive ACKs, READ responses in order
  *
  * What the fast path does not take it leaves as it was, for the full path in stage_06_respond.c.
  * Both make the same changes to the protocol's state, by the functions of responder_step.h and

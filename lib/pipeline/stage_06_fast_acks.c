@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Stage 6, fast path: positive ACKs that acknowledge only SENDs and WRITEs sent once, positive ACKs
- * of nothing that is outstanding, and READ responses of one packet.
+ * of nothing that is outstanding, and READ responses in order.
  */
 #include "count.h"
 #include "local.h"
@@ -113,8 +113,8 @@ acks_fit(const struct worker *w, const struct qp *qp, const struct acks *a, stru
 {
 	const struct requester *r = &qp->req;
 
-	return LIKELY(cq_run_fits(
-		w, &run->cq, qp->send_cq, RTE_MIN(a->ahead + 1, r->fresh - r->head)));
+	return LIKELY(
+		cq_run_fits(w, &run->cq, qp->send_cq, RTE_MIN(a->ahead + 1, r->fresh - r->head)));
 }
 
 /** ACKs of what is outstanding. @param a out. @return false: nothing was done. */
@@ -191,30 +191,67 @@ pipeline_fast_acks(
 	return at - i;
 }
 
-uint32_t
-pipeline_fast_data(struct worker *w, const struct burst *b, uint32_t i, struct fast *f)
+/**
+ * Where the data of the oldest work request goes, a READ. @param at what was looked up with the
+ * burst: the oldest one may have been another then. NULL: it is in pieces, or not accessible.
+ */
+static ALWAYS_INLINE uint8_t *
+read_place(const struct worker *w, const struct qp *qp, const struct fast_place *at)
+{
+	const struct requester_wr *wr = requester_slot(&qp->req, qp->req.head);
+	const struct mem_region *region;
+	const struct ring_sge *g;
+
+	if (LIKELY(at->host != NULL) && LIKELY(at->wqe == qp->req.head) &&
+		LIKELY(mem_is_valid(at->region)))
+		return at->host;
+	if (wr->num_sge != 1)
+		return NULL;
+	g = request_sges(qp, qp->req.head);
+	return mem_reach(w->mem, g->lkey, qp->pd, g->addr, g->length, ACCESS_LOCAL_WRITE, &region);
+}
+
+/** A response that is due, or a part. @param offset of its data. @return 1; 0: it is not taken. */
+static ALWAYS_INLINE uint32_t
+read_take(struct worker *w, const struct burst *b, uint32_t i, struct fast *f, uint32_t offset)
 {
 	const struct wire_pkt *p = &b->pkt[i];
-	const struct fast_place *at = &f->at[i];
 	struct qp *qp = b->qp[i];
 	const uint32_t head = qp->req.head;
+	uint8_t *host = read_place(w, qp, &f->at[i]);
+	uint32_t ends;
 
-	/* The oldest work request may be another one than when its place was looked up. */
-	if (UNLIKELY(at->host == NULL) || UNLIKELY(at->wqe != head) ||
-		UNLIKELY(p->payload_len > at->room) || UNLIKELY(!mem_is_valid(at->region)) ||
-		UNLIKELY((p->flags & PKT_CE) != 0) || !may_complete(qp) ||
-		UNLIKELY(!requester_fits_read(&qp->req, p)))
+	if (UNLIKELY(host == NULL))
 		return 0;
+	ASSERT((uint64_t)offset + p->payload_len <= request_sges(qp, head)->length);
 	if (UNLIKELY(w->local_burst))
-		pipeline_local_deliver(w, b->m[i], p, at->host);
+		pipeline_local_deliver(w, b->m[i], p, host + offset);
 	else
-		payload_copy(at->host, wire_payload(p), p->payload_len);
-	requester_take_read(&qp->req, w->now);
-	if (UNLIKELY(pipeline_sends_complete(w, qp, head, 1) != 0))
+		payload_copy(host + offset, wire_payload(p), p->payload_len);
+	ends = requester_take_read(&qp->req, w->now);
+	if (ends != 0 && UNLIKELY(pipeline_sends_complete(w, qp, head, 1) != 0))
 		pipeline_sends_overflow(w, qp, p);
 	else
 		goes_on(w, qp);
 	f->n.acks++;
 	qp_count_responses(w, qp, 1, p->frame_len);
 	return 1;
+}
+
+uint32_t
+pipeline_fast_data(struct worker *w, const struct burst *b, uint32_t i, struct fast *f)
+{
+	const struct wire_pkt *p = &b->pkt[i];
+	const struct qp *qp = b->qp[i];
+	uint32_t offset = 0;
+
+	if (UNLIKELY((p->flags & PKT_CE) != 0) || !may_complete(qp))
+		return 0;
+	if (p->opcode == OP_RC_READ_RESPONSE_ONLY) {
+		if (UNLIKELY(!requester_fits_read(&qp->req, p)))
+			return 0;
+	} else if (UNLIKELY(!requester_fits_read_part(&qp->req, p, &offset))) {
+		return 0;
+	}
+	return read_take(w, b, i, f, offset);
 }

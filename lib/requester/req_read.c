@@ -193,19 +193,12 @@ take(struct requester *r, struct requester_wr *w, ns_t now, struct requester_ver
 	uint32_t wrs;
 	const uint32_t psns = reaches(r, w, &wrs);
 
-	ASSERT(r->reads != 0 && requester_is_read_or_atomic(w));
-	ASSERT(psn_between(from, w->first, w->last));
+	ASSERT(r->reads != 0 && psn_between(from, w->first, w->last));
 	v->act |= wrs != 0 ? REQACT_COMPLETE : 0;
 	v->completed += wrs;
-	r->reads -= wrs;
-	/* Unless the READ waits to be resent, the rest of it is counted in reply_psns. */
-	if (psn_distance(r->cur, from) > psns)
-		r->reply_psns -= psns - wrs;
-	else
-		r->reply_psns = 0;
 	if (UNLIKELY(r->rtt_min == 0) && !r->recovering)
 		r->rtt_min = 1 + requester_age(w->sent_at, now);
-	requester_acknowledge(r, psns, wrs);
+	requester_answered(r, psns, wrs);
 	req_moved(r, from, now, v);
 	if (UNLIKELY(r->holes))
 		req_hole_filled(r, psns != 1 || wrs != 0, now, v);

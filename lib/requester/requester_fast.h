@@ -93,34 +93,69 @@ requester_take_acks(struct requester *r, uint32_t ahead, ns_t now)
 _Static_assert(AETH_ACK == 0, "the kind of a positive ACK");
 
 /**
- * Is this the whole answer to the oldest work request, a READ of one packet that was sent once, and
- * does no round trip end with it? Then it is all that comes of it that its data is placed, and
- * requester_take_read().
+ * May the fast path take the READ response due at una, which p is to be? Then nothing comes of it
+ * but that its data is placed, and requester_take_read(): no round trip ends with it, and what is
+ * in flight was sent once.
  */
+static ALWAYS_INLINE bool
+requester_awaits_read(const struct requester *r, const struct wire_pkt *p)
+{
+	const uint32_t odd = requester_odd(r) | (p->psn.v ^ r->una.v) | (r->rtt_min == 0) |
+			     (r->head == r->fresh);
+
+	return LIKELY(odd == 0) && (r->timed_at == 0 || LIKELY(psn_cmp(r->timed, r->una) > 0)) &&
+	       LIKELY(requester_slot(r, r->head)->opcode == WR_RDMA_READ);
+}
+
+/** Is it that, and the whole answer to a READ of one packet? */
 static ALWAYS_INLINE bool
 requester_fits_read(const struct requester *r, const struct wire_pkt *p)
 {
 	const struct requester_wr *w = requester_slot(r, r->head);
-	uint32_t odd = requester_odd(r) | (p->psn.v ^ r->una.v);
 
-	odd |= (uint32_t)(p->opcode ^ OP_RC_READ_RESPONSE_ONLY) | (r->rtt_min == 0) |
-	       (wire_ext(p)[0] & AETH_KIND_MASK);
-	if (UNLIKELY(odd != 0) || UNLIKELY(r->head == r->fresh) ||
-		(r->timed_at != 0 && UNLIKELY(psn_cmp(r->timed, r->una) <= 0)))
-		return false;
-	return LIKELY(w->opcode == WR_RDMA_READ) && LIKELY(w->len == p->payload_len) &&
-	       LIKELY(p->payload_len != 0) && LIKELY(psn_eq(w->first, r->una)) &&
-	       LIKELY(psn_eq(w->last, r->una));
+	return LIKELY(p->opcode == OP_RC_READ_RESPONSE_ONLY) &&
+	       LIKELY((wire_ext(p)[0] & AETH_KIND_MASK) == 0) && requester_awaits_read(r, p) &&
+	       LIKELY(w->len == p->payload_len) && LIKELY(p->payload_len != 0) &&
+	       LIKELY(psn_eq(w->first, r->una)) && LIKELY(psn_eq(w->last, r->una));
 }
 
-/** It is answered: the caller completes it. r->deadline may have changed, as with REQACT_TIMER. */
-static ALWAYS_INLINE void
+/**
+ * Is it that, and a part of the answer to a READ of several packets, of which nothing is kept?
+ * @param offset out: of its data in the answer.
+ */
+static ALWAYS_INLINE bool
+requester_fits_read_part(const struct requester *r, const struct wire_pkt *p, uint32_t *offset)
+{
+	const struct requester_wr *w = requester_slot(r, r->head);
+	const bool first = psn_eq(r->una, w->first), last = psn_eq(r->una, w->last);
+	uint8_t due = OP_RC_READ_RESPONSE_MIDDLE;
+
+	if (UNLIKELY(!requester_awaits_read(r, p)) || UNLIKELY(first & last) ||
+		UNLIKELY(w->imm != 0))
+		return false;
+	*offset = psn_distance(r->una, w->first) << __builtin_ctz(r->pmtu);
+	if (first | last) {
+		due = first ? OP_RC_READ_RESPONSE_FIRST : OP_RC_READ_RESPONSE_LAST;
+		if (UNLIKELY((wire_ext(p)[0] & AETH_KIND_MASK) != 0))
+			return false;
+	}
+	return LIKELY(p->opcode == due) &&
+	       (last ? LIKELY(p->payload_len == w->len - *offset)
+		     : LIKELY(p->payload_len == r->pmtu) && LIKELY(p->pad == 0));
+}
+
+/**
+ * It is taken. r->deadline may have changed, as with REQACT_TIMER.
+ * @return how many READs it ends, 0 or 1: the caller completes it.
+ */
+static ALWAYS_INLINE uint32_t
 requester_take_read(struct requester *r, ns_t now)
 {
-	ASSERT(r->reads != 0 && requester_is_read_or_atomic(requester_slot(r, r->head)));
-	r->reads--;
-	requester_acknowledge(r, 1, 1);
+	const uint32_t ends = psn_eq(r->una, requester_slot(r, r->head)->last);
+
+	requester_answered(r, 1, ends);
 	requester_timer_restart(r, now);
+	return ends;
 }
 
 /**

@@ -141,6 +141,22 @@ requester_acknowledge(struct requester *r, uint32_t psns, uint32_t wrs)
 	r->implied = false;
 }
 
+/**
+ * READ responses at una are taken: `psns` of them, with those kept behind it, that end `wrs` work
+ * requests. Unless the READ waits to be resent, the rest of it is counted in reply_psns.
+ */
+static ALWAYS_INLINE void
+requester_answered(struct requester *r, uint32_t psns, uint32_t wrs)
+{
+	ASSERT(wrs <= r->reads && requester_is_read_or_atomic(requester_slot(r, r->head)));
+	r->reads = (uint8_t)(r->reads - wrs);
+	if (psn_distance(r->cur, r->una) > psns)
+		r->reply_psns -= psns - wrs;
+	else
+		r->reply_psns = 0;
+	requester_acknowledge(r, psns, wrs);
+}
+
 /* ---- sending --------------------------------------------------------------------------------- */
 
 /**

@@ -295,31 +295,51 @@ req_bare_post(struct req_rig *q, const struct request_case *c, uint32_t n)
 /* ---- the peer -------------------------------------------------------------------------------- */
 
 static void
-respond(struct req_rig *q, const struct request_case *c, uint32_t qpn, uint32_t p)
+respond(struct req_rig *q, const struct request_case *c, uint32_t qpn, uint32_t p, uint8_t opcode,
+	uint32_t len)
 {
 	const struct wire_path to_us = bench_path(c->net, 2, 1);
-	bool read = c->opcode == WR_RDMA_READ;
-	struct wire_fields f = { .opcode = read ? OP_RC_READ_RESPONSE_ONLY : OP_RC_ACKNOWLEDGE,
+	struct wire_fields f = { .opcode = opcode,
 		.flags = PKT_MIGREQ,
 		.pkey = 0xffff,
 		.dest_qpn = qpn,
-		.psn = psn(p),
-		.aeth = { AETH_ACK | AETH_CREDIT_NONE, p + 1 },
+		.psn = psn(p & PSN_MASK),
+		.aeth = { AETH_ACK | AETH_CREDIT_NONE, (p + 1) & PSN_MASK },
 		.payload = payload,
-		.payload_len = read ? c->len : 0 };
+		.payload_len = (uint16_t)len };
 	struct rte_mbuf *m = rte_pktmbuf_alloc(q->r->pool);
 	uint8_t *frame;
-	int len;
+	int bytes;
 
 	if (m == NULL)
 		die("pool is empty");
 	frame = rte_pktmbuf_mtod(m, uint8_t *);
-	len = wire_build(&to_us, &f, 0, frame, rte_pktmbuf_tailroom(m));
-	icrc_seal(q->conf.crc, frame, bench_ip(c->net), to_us.ipv6, (uint32_t)len);
-	m->data_len = (uint16_t)len;
-	m->pkt_len = (uint32_t)len;
+	bytes = wire_build(&to_us, &f, 0, frame, rte_pktmbuf_tailroom(m));
+	icrc_seal(q->conf.crc, frame, bench_ip(c->net), to_us.ipv6, (uint32_t)bytes);
+	m->data_len = (uint16_t)bytes;
+	m->pkt_len = (uint32_t)bytes;
 	if (rte_ring_enqueue(q->r->to, m) != 0)
 		die("link is full");
+}
+
+/** @return frames. */
+static uint32_t
+answer(struct req_rig *q, const struct request_case *c, uint32_t qpn, uint32_t p)
+{
+	const uint32_t parts = case_parts(c);
+
+	if (c->opcode != WR_RDMA_READ) {
+		respond(q, c, qpn, p, OP_RC_ACKNOWLEDGE, 0);
+		return 1;
+	}
+	for (uint32_t i = 0; i < parts; i++)
+		respond(q, c, qpn, p + i,
+			parts == 1       ? OP_RC_READ_RESPONSE_ONLY
+			: i == 0         ? OP_RC_READ_RESPONSE_FIRST
+			: i == parts - 1 ? OP_RC_READ_RESPONSE_LAST
+					 : OP_RC_READ_RESPONSE_MIDDLE,
+			case_bytes(c));
+	return parts;
 }
 
 /** An ACK for the last of `ack_every` frames of a QP that asks for one, as a burst would have. */
@@ -341,8 +361,7 @@ answer_burst(struct req_rig *q, const struct request_case *c, struct rte_mbuf **
 		}
 		if (!last)
 			continue;
-		respond(q, c, qpn, be24_load(bth + 9));
-		made++;
+		made += answer(q, c, qpn, be24_load(bth + 9));
 	}
 	rte_pktmbuf_free_bulk(m, n);
 	return made;
@@ -401,7 +420,7 @@ req_copied(struct req_rig *q, const struct request_case *c)
 	copies_begin();
 	if (c->opcode == WR_RDMA_READ) {
 		memset(q->r->bare.host, 0, REGION_LEN);
-		copies_fill(payload, c->len);
+		copies_fill(payload, case_bytes(c));
 	} else {
 		copies_fill(q->r->bare.host, REGION_LEN);
 	}

@@ -34,11 +34,18 @@ struct request_case {
 	uint8_t net;           /* enum bench_net */
 };
 
-/** Packets of a request that is no READ. */
+/** Packets of a request, or of a READ's answer. */
 static inline uint32_t
 case_parts(const struct request_case *c)
 {
 	return (c->len + c->pmtu - 1) / c->pmtu;
+}
+
+/** Of n packets, how many the worker sends; what it sends for a READ is one. */
+static inline uint32_t
+case_requests(const struct request_case *c, uint32_t n)
+{
+	return c->opcode == WR_RDMA_READ ? n / case_parts(c) : n;
 }
 
 /** Bytes of a packet. */

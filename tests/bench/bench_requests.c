@@ -36,6 +36,8 @@ const struct request_case request_cases[] = {
 	{ "req_uc_write_64", WR_RDMA_WRITE, PART_BOTH, 64, 1024, SENDERS, 1, 1, false, QPT_UC, 1, NET_IPV4 },
 	{ "req_read_64", WR_RDMA_READ, PART_BOTH, 64, 1024, SENDERS, 1, 1, false, QPT_RC, 1, NET_IPV4 },
 	{ "req_read_4096", WR_RDMA_READ, PART_BOTH, 4096, 4096, SENDERS, 1, 1, false, QPT_RC, 1, NET_IPV4 },
+	{ "req_read_parts_1024", WR_RDMA_READ, PART_BOTH, 16384, 1024, 2, 1, 1, false, QPT_RC, 1, NET_IPV4 },
+	{ "req_read_parts_4096", WR_RDMA_READ, PART_BOTH, 65536, 4096, 2, 1, 1, false, QPT_RC, 1, NET_IPV4 },
 	{ "req_write_64_vlan", WR_RDMA_WRITE, PART_BOTH, 64, 1024, SENDERS, 1, 1, false, QPT_RC, 1, NET_VLAN },
 	{ "req_write_64_ipv6", WR_RDMA_WRITE, PART_BOTH, 64, 1024, SENDERS, 1, 1, false, QPT_RC, 1, NET_IPV6 },
 	{ "req_write_4096_ipv6", WR_RDMA_WRITE, PART_BOTH, 4096, 4096, SENDERS, 1, 1, false, QPT_RC, 1, NET_IPV6 },
@@ -149,18 +151,19 @@ sample(struct req_rig *q, const struct request_case *c, uint32_t n, bool laps)
 {
 	struct stats_load *load = worker_load(q->worker);
 	struct span sending, receiving;
-	uint32_t sent, wanted = n / case_parts(c) / c->signal_every, done;
+	uint32_t sent, done;
+	const uint32_t frames = case_requests(c, n), wanted = n / case_parts(c) / c->signal_every;
 	bool good;
 
 	req_post(q, c, n);
 	load->measure = laps && c->part != PART_RESPONSES;
-	good = until(q, q->r->from, n, &sending);
+	good = until(q, q->r->from, frames, &sending);
 	req_answer(q, c, &sent);
 	load->measure = laps;
 	good &= until(q, q->r->to, 0, &receiving);
 	load->measure = false;
 	done = req_completions(q);
-	if (sent != n || done != wanted)
+	if (sent != frames || done != wanted)
 		fprintf(stderr, "%s: %" PRIu32 " frames, %" PRIu32 " completions\n", c->name, sent,
 			done);
 	return good ? cycles_of(c, n, &sending, &receiving) : -1;

@@ -13,7 +13,7 @@ enum {
 };
 
 static void
-post_some(struct bed *b, struct qp *qp, uint8_t opcode, uint32_t n, uint32_t len)
+post_at(struct bed *b, struct qp *qp, uint8_t opcode, uint32_t n, uint64_t addr, uint32_t len)
 {
 	struct mbox_msg m = { .type = MBOX_QP_POSTED };
 	struct ring producer;
@@ -26,13 +26,19 @@ post_some(struct bed *b, struct qp *qp, uint8_t opcode, uint32_t n, uint32_t len
 		memset(wqe, 0, producer.stride);
 		wqe->opcode = opcode;
 		wqe->num_sge = 1;
-		wqe->sge[0] = (struct ring_sge){ .addr = MR_VA, .length = len, .lkey = MR_KEY };
+		wqe->sge[0] = (struct ring_sge){ .addr = addr, .length = len, .lkey = MR_KEY };
 		wqe->remote_addr = MR_VA;
 		wqe->rkey = MR_KEY;
 		ring_produce_commit(&producer);
 	}
 	m.qp.qp = qp;
 	assert_int_equal(bed_tell(b, &m), 0);
+}
+
+static void
+post_some(struct bed *b, struct qp *qp, uint8_t opcode, uint32_t n, uint32_t len)
+{
+	post_at(b, qp, opcode, n, MR_VA, len);
 }
 
 static void
@@ -121,12 +127,66 @@ REQ_17_ack_of_all_lets_out_what_was_posted(void **state)
 	bed_qp_gone(b, qp);
 }
 
+/** A response with bytes that tell its PSN. */
+static void
+answer(struct bed *b, uint8_t opcode, uint32_t p)
+{
+	static uint8_t bytes[PMTU];
+	struct wire_fields f = send_only(p, PMTU);
+
+	memset(bytes, (int)p, sizeof(bytes));
+	f.opcode = opcode;
+	f.flags = 0;
+	f.payload = bytes;
+	f.aeth.syndrome = AETH_CREDIT_NONE;
+	bed_send(b, &f);
+}
+
+/*
+ * REQ-05, REQ-08: answers to several long READs that come in one burst: each byte goes where its
+ * own READ wants it, and nothing else is touched.
+ */
+static void
+REQ_05_long_reads_in_one_burst(void **state)
+{
+	static const uint8_t opcodes[] = { OP_RC_READ_RESPONSE_FIRST, OP_RC_READ_RESPONSE_MIDDLE,
+		OP_RC_READ_RESPONSE_LAST };
+	enum { FAR = 20000, PARTS = ARRAY_LEN(opcodes) };
+	struct bed *b = *state;
+
+	post_reads(b, b->qp, 1, PMTU);
+	bed_turns(b);
+	expect_packet(b, OP_RC_READ_REQUEST, S, 0);
+	b->now += 1000; /* a round trip is known from now on */
+	answer(b, OP_RC_READ_RESPONSE_ONLY, S);
+	bed_turns(b);
+	memset(b->memory, 0, MR_LEN);
+	for (uint32_t i = 0; i < 3; i++)
+		post_at(b, b->qp, WR_RDMA_READ, 1, MR_VA + 7 + i * FAR, PARTS * PMTU);
+	bed_turns(b);
+	for (uint32_t i = 0; i < 3; i++)
+		expect_packet(b, OP_RC_READ_REQUEST, S + 1 + i * PARTS, 0);
+	for (uint32_t i = 0; i < 3 * PARTS; i++)
+		answer(b, opcodes[i % PARTS], S + 1 + i);
+	bed_turns(b);
+	for (uint32_t at = 0; at < MR_LEN; at++) {
+		const uint32_t read = at < 7 ? 3 : (at - 7) / FAR, in = (at - 7) % FAR;
+		const bool wanted = read < 3 && in < PARTS * PMTU;
+
+		assert_int_equal(b->memory[at],
+			wanted ? (uint8_t)(S + 1 + read * PARTS + in / PMTU) : 0);
+	}
+	assert_int_equal(qp_stat(b->qp, STAT_rx_responses), 1 + 3 * PARTS);
+	assert_int_equal(bed_stat(b, STAT_rx_responses), 1 + 3 * PARTS);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(REQ_10_next_read_beside_another_QP),
 		TEST(REQ_17_ack_of_all_lets_out_what_was_posted),
+		TEST(REQ_05_long_reads_in_one_burst),
 	};
 
 	return cmocka_run_group_tests(tests, bed_group_setup, NULL);

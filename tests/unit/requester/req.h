@@ -49,6 +49,7 @@ enum { SIGNALED = 2, SOLICITED = 4, FENCE = 1 };
 struct bed {
 	struct requester r;
 	struct requester before; /* as it was when the last response or timer came */
+	struct requester_wr head_before; /* the oldest work request then */
 	struct requester_verdict v;
 	struct requester_wr wr[SLOTS];
 	struct requester_packet out[OUT_MAX];
