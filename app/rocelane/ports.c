@@ -282,7 +282,6 @@ ports_close(struct dataplane *dp)
 			rte_eth_dev_close(p->id);
 			p->started = false;
 		}
-		rte_mempool_free(p->pool);
-		p->pool = NULL;
+		/* Its pool ends with the process: EAL would write zeros to each of its pages. */
 	}
 }
