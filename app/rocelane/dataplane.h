@@ -5,7 +5,8 @@
  * @file dataplane.h  The wiring: ports, pools, tables, workers and control made from a config.
  *
  * Owner:   the main lcore. Workers are made here and run elsewhere.
- * Memory:  dataplane_create() allocates, dataplane_destroy() gives back in reverse order.
+ * Memory:  dataplane_create() allocates, dataplane_destroy() gives back in reverse order; packet
+ *          buffers stay to the end of the process.
  * Depends: everything below app/.
  */
 #include <stdatomic.h>

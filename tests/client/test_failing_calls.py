@@ -29,7 +29,7 @@ ONE_IN = (200, 40, 5)
 FAILED = 40         # calls at each of them, but
 ROUNDS = 12         # at most so many times of all that there is
 ATTACKS = 6         # besides, of attackers.py
-LIFE_S = 2.0
+LIFE_S = 1.2
 setUpModule = warm_up
 
 

@@ -16,7 +16,7 @@ from attacks import CLIENTS, PID, SLOW_S, SLOWER, Case, connect, soon, warm_up
 
 COPIES, SETS = 500, 240     # 120,000 watches: 10 ms for each event, and more
 MANY, AWAY = 60, 8
-ROUNDS, WRITERS = 5, 2
+ROUNDS, WRITERS = 3, 2
 ASKED = 0.01 * SLOWER       # of an event: what an answer to the operator may take
 # ... and what an event may. With a sanitizer the dataplane unmaps memory all the time, and each
 # time it waits for the CPU of the thread that looks.
