@@ -305,6 +305,9 @@ fast_special(struct worker *w, struct burst *b, uint32_t i, struct fast *f)
 	case OP_RC_WRITE_LAST:
 		n = pipeline_fast_parts(w, b, i, end, f);
 		return LIKELY(n != 0) ? n : NOT_SPECIAL;
+	case OP_RC_SEND_MIDDLE:
+		n = pipeline_fast_middles(w, b, i, end, f);
+		return LIKELY(n != 0) ? n : NOT_SPECIAL;
 	case OP_UC_WRITE_ONLY:
 		return fast_writes_uc(w, b, i, f);
 	case OP_RC_SEND_ONLY_IMM:

@@ -10,7 +10,7 @@
  *
  * stage_06_fast_places.c  where payloads go
  * stage_06_fast.c         WRITE ONLY, duplicates of it and of SEND ONLY, gaps, SENDs without a WQE
- * stage_06_fast_parts.c   FIRST, MIDDLE and LAST of WRITEs
+ * stage_06_fast_parts.c   FIRST, MIDDLE and LAST of WRITEs, MIDDLE of SENDs
  * stage_06_fast_sends.c   SEND ONLY, datagrams, WRITE ONLY with an immediate
  * stage_06_fast_reads.c   READs that one packet answers
  * stage_06_fast_acks.c    positive ACKs, READ responses in order
@@ -29,7 +29,7 @@
 /** Packets of a burst, counted at their QPs already, and at worker and port when it ends. */
 struct fast_counts {
 	uint32_t writes;
-	uint32_t parts; /* of WRITEs, but the first ones */
+	uint32_t parts; /* of WRITEs, but the first ones; MIDDLEs of SENDs */
 	uint32_t sends;
 	uint32_t reads;
 	uint32_t duplicates;
@@ -146,6 +146,10 @@ uint32_t pipeline_fast_sends(struct worker *w, const struct burst *b, uint32_t i
  * @param end one behind the last packet that may be looked at. @return how many.
  */
 uint32_t pipeline_fast_parts(
+	struct worker *w, struct burst *b, uint32_t i, uint32_t end, struct fast *f);
+
+/** Take MIDDLEs of SENDs in order: as pipeline_fast_parts(). */
+uint32_t pipeline_fast_middles(
 	struct worker *w, struct burst *b, uint32_t i, uint32_t end, struct fast *f);
 
 /* ---- stage_06_fast_reads.c */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Stage 6, fast path: the packets of RDMA WRITEs of several, each at ePSN. Where their payloads go
- * is looked up when they are taken: a MIDDLE or LAST tells nothing of it.
+ * Stage 6, fast path: packets of RDMA WRITEs of several, and MIDDLEs of SENDs, each at ePSN. Where
+ * their payloads go is looked up when they are taken: most of them tell nothing of it.
  */
 #include "acks.h"
 #include "count.h"
@@ -64,6 +64,63 @@ fast_part(struct worker *w, struct burst *b, uint32_t i, struct fast *f)
 	if (traced(w, qp))
 		pipeline_fast_trace(w, qp, p, RULE_WRITE);
 	return true;
+}
+
+/**
+ * Where the payload of a MIDDLE goes: behind what the SEND has brought, if its WQE has one SGE that
+ * is good, and room.
+ */
+static ALWAYS_INLINE uint8_t *
+middle_place(const struct worker *w, const struct qp *qp, const struct wire_pkt *p)
+{
+	const struct ring_recv_copy *a = qp->active;
+	const struct mem_region *region;
+	uint8_t *host;
+
+	if (UNLIKELY(a == NULL) || UNLIKELY(a->num_sge != 1) ||
+		UNLIKELY((uint64_t)qp->resp.received + p->payload_len > a->sge[0].length))
+		return NULL;
+	host = mem_reach(w->mem, a->sge[0].lkey, qp_recv_pd(qp), a->sge[0].addr, a->sge[0].length,
+		ACCESS_LOCAL_WRITE, &region);
+	return LIKELY(host != NULL) ? host + qp->resp.received : NULL;
+}
+
+/** @return false: nothing was done. */
+static ALWAYS_INLINE bool
+fast_middle(struct worker *w, struct burst *b, uint32_t i, struct fast *f)
+{
+	const struct wire_pkt *p = &b->pkt[i];
+	struct qp *qp = b->qp[i];
+	uint8_t *host;
+
+	if (UNLIKELY(!fast_qp(w, qp, p)) || UNLIKELY(p->psn.v != qp->resp.epsn.v) ||
+		UNLIKELY(!responder_fits_fast_middle(&qp->resp, p)))
+		return false;
+	host = middle_place(w, qp, p);
+	if (UNLIKELY(host == NULL))
+		return false;
+	if (UNLIKELY(w->local_burst)) /* it may be on loan */
+		pipeline_local_deliver(w, b->m[i], p, host);
+	else
+		payload_copy(host, wire_payload(p), p->payload_len);
+	responder_take_fast_middle(&qp->resp, p);
+	if ((p->flags & PKT_ACKREQ) != 0)
+		fast_ack(w, qp, p->psn);
+	count_taken(w, qp, p);
+	f->n.parts++;
+	if (traced(w, qp))
+		pipeline_fast_trace(w, qp, p, RULE_SEND_PART);
+	return true;
+}
+
+uint32_t
+pipeline_fast_middles(struct worker *w, struct burst *b, uint32_t i, uint32_t end, struct fast *f)
+{
+	uint32_t at = i;
+
+	while (at < end && b->pkt[at].opcode == OP_RC_SEND_MIDDLE && fast_middle(w, b, at, f))
+		at++;
+	return at - i;
 }
 
 uint32_t

@@ -278,14 +278,14 @@ next_is_read(const struct requester *r)
 	return requester_slot(r, r->sending)->opcode == WR_RDMA_READ;
 }
 
-/** Is it anything but a short SEND or RDMA WRITE of one piece, without an immediate? */
+/** Is it anything but a short SEND or RDMA WRITE of one packet and piece, without an immediate? */
 static ALWAYS_INLINE bool
 next_is_rare(const struct requester *r)
 {
 	const struct requester_wr *wr = requester_slot(r, r->sending);
 
 	return ((uint32_t)(wr->opcode & ~WR_SEND) | (uint32_t)(wr->len >= COPY_SEAL_MIN) |
-		       (uint32_t)(wr->num_sge > 1)) != 0;
+		       (uint32_t)(wr->len > r->pmtu) | (uint32_t)(wr->num_sge > 1)) != 0;
 }
 
 /**

@@ -239,6 +239,7 @@ requester_run_open(
 	if (UNLIKELY(odd != 0) || UNLIKELY(used >= r->window) ||
 		UNLIKELY(flying + 1 >= REQUESTER_PSNS_MAX))
 		return 0;
+	ASSERT(!r->patching);
 	most = most < r->window - used ? most : r->window - used;
 	if (UNLIKELY(most > REQUESTER_PSNS_MAX - flying - 1))
 		most = REQUESTER_PSNS_MAX - flying - 1;
@@ -269,7 +270,7 @@ requester_run_begin(const struct requester *r, struct requester_run *run, ns_t n
 static ALWAYS_INLINE uint32_t
 requester_parts_begin(const struct requester *r, struct requester_run *run, ns_t now)
 {
-	uint32_t odd = r->recovering | r->holes | r->patching | (r->sending == r->tail);
+	uint32_t odd = r->sending == r->tail;
 	uint32_t begun = 0, most;
 
 	if (r->sending != r->fresh && odd == 0) {
@@ -293,13 +294,19 @@ requester_next_is_long(const struct requester *r)
 	return w->len > r->pmtu && w->opcode <= WR_SEND_WITH_IMM;
 }
 
-/** Packets of SENDs and RDMA WRITEs that are next, `most` and more as that. */
+/**
+ * Packets of SENDs and RDMA WRITEs that are next and have room in the window, `most` and more as
+ * that. Where losses have left less of it, one.
+ */
 static inline uint32_t
 requester_parts_wait(const struct requester *r, uint32_t most)
 {
-	const uint32_t shift = (uint32_t)__builtin_ctz(r->pmtu);
+	const uint32_t shift = (uint32_t)__builtin_ctz(r->pmtu), flying = requester_in_flight(r);
 	uint32_t n = 0;
 
+	if (!requester_is_free(r) || flying >= r->window)
+		return 1;
+	most = most < r->window - flying ? most : r->window - flying;
 	if (r->sending != r->fresh)
 		n = psn_distance(requester_slot(r, r->fresh - 1)->last, r->cur) + 1;
 	for (uint32_t at = r->fresh; at != r->tail && n < most; at++) {

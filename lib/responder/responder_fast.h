@@ -106,6 +106,17 @@ responder_fits_fast_part(const struct responder *r, const struct wire_pkt *p,
 	       LIKELY(dma_len >> 31 == 0); /* the longest message has a byte more (REQ-18) */
 }
 
+/**
+ * A MIDDLE of the open SEND, but for its PSN, that goes on with its receive WQE. Whether that has
+ * room for it is the caller's to know.
+ */
+static ALWAYS_INLINE bool
+responder_fits_fast_middle(const struct responder *r, const struct wire_pkt *p)
+{
+	return responder_stands(r, OPEN_SEND, 0) && LIKELY(p->payload_len == r->pmtu) &&
+	       LIKELY(p->pad == 0);
+}
+
 /** A SEND or WRITE behind ePSN: it changes nothing and is acknowledged again (RESP-DUP-01). */
 static ALWAYS_INLINE bool
 responder_is_fast_duplicate(const struct responder *r, const struct wire_pkt *p)
@@ -154,6 +165,15 @@ responder_take_fast_part(
 		responder_write_begins(r, reth);
 	responder_advance(r, 1, last);
 	responder_message(r, last ? OPEN_NONE : OPEN_WRITE, r->received + p->payload_len);
+}
+
+/** A packet of responder_fits_fast_middle() is taken. */
+static ALWAYS_INLINE void
+responder_take_fast_middle(struct responder *r, const struct wire_pkt *p)
+{
+	ASSERT(r->open == OPEN_SEND && r->wqe_active);
+	responder_advance(r, 1, 0);
+	responder_message(r, OPEN_SEND, r->received + p->payload_len);
 }
 
 /** The READ is taken, and its response made. */

@@ -106,17 +106,20 @@ choose(struct world *w, struct qp *qp)
 	if (ways_one_in(w, 3) && qp->type == QPT_RC)
 		for (uint32_t i = 0; i < 9; i++)
 			qp->resp.knobs |= ways_one_in(w, 8) ? knobs[i] : 0;
-	if (ways_one_in(w, 4) && qp->type == QPT_RC)
+	if (ways_one_in(w, 4) && qp->type == QPT_RC) {
 		for (uint32_t i = 0; i < ARRAY_LEN(req_knobs); i++)
 			r->knobs |= ways_one_in(w, 3) ? req_knobs[i] : 0;
+		r->knobs |= (uint16_t)(ways_next(w) % 4 << REQ_KNOB_REORDER_SHIFT);
+	}
 	r->knobs |= (r->knobs & REQ_KNOB_READ_KEEP) != 0 ? REQ_KNOB_READ_FILL : 0;
+	if (ways_one_in(w, 3) && qp->type != QPT_UD)
+		r->pmtu = (uint16_t)(256 << ways_next(w) % 3);
 	r->knobs |= ways_one_in(w, 2) ? REQ_KNOB_PLACEMENT : 0;
 	if (ways_one_in(w, 4))
 		r->window = 1 + ways_next(w) % 9;
-	if (ways_one_in(w, 4))
-		r->ackreq_interval = (uint8_t)(1 + ways_next(w) % 5);
-	if (ways_one_in(w, 4))
-		r->max_rd_atomic = (uint8_t)(1 + ways_next(w) % 4);
+	r->ackreq_interval =
+		ways_one_in(w, 4) ? (uint8_t)(1 + ways_next(w) % 5) : r->ackreq_interval;
+	r->max_rd_atomic = ways_one_in(w, 4) ? (uint8_t)(1 + ways_next(w) % 4) : r->max_rd_atomic;
 	r->rounds = ways_one_in(w, 6);
 	qp->flags |= ways_one_in(w, 4) ? QPF_TRACE : 0;
 	qp->flags |= ways_one_in(w, 4) ? QPF_CNP : 0;
@@ -491,9 +494,7 @@ RESP_01_both_ways_the_same(void **state)
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {
-		TEST(RESP_01_both_ways_the_same),
-	};
+	const struct CMUnitTest tests[] = { TEST(RESP_01_both_ways_the_same) };
 
 	return cmocka_run_group_tests(tests, bed_group_setup, NULL);
 }

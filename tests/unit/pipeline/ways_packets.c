@@ -144,6 +144,7 @@ request(struct world *w, struct ways_qp *q, struct wire_fields *f)
 static void
 answer(struct world *w, struct ways_qp *q, struct wire_fields *f)
 {
+	const uint16_t pmtu = q->qp->req.pmtu;
 	const struct requester *r = &q->qp->req;
 	const struct requester_wr *wr = &r->wr[r->head & r->wr_mask];
 	const uint32_t flying = psn_distance(r->next, r->una);
@@ -172,8 +173,8 @@ answer(struct world *w, struct ways_qp *q, struct wire_fields *f)
 					  : OP_RC_READ_RESPONSE_MIDDLE;
 		f->payload = payload + ways_next(w) % 1000;
 		f->payload_len =
-			!last ? PMTU
-			      : (uint16_t)(wr->len - psn_distance(wr->last, wr->first) * PMTU);
+			!last ? pmtu
+			      : (uint16_t)(wr->len - psn_distance(wr->last, wr->first) * pmtu);
 	}
 }
 

@@ -34,7 +34,7 @@ psns_of(const struct bed *s, const struct spec *p)
 				responder_rule_id((enum responder_rule)s->v.rule));            \
 	} while (0)
 
-static uint64_t fast_writes, fast_parts, fast_reads, fast_duplicates;
+static uint64_t fast_writes, fast_parts, fast_middles, fast_reads, fast_duplicates;
 
 /** The same of a READ that is answered at once (RESP-06, RESP-DUP-11). */
 static void
@@ -89,6 +89,25 @@ fast_part_agrees(const struct bed *s, const struct spec *p)
 	fast_parts += last;
 }
 
+/** The same of a MIDDLE of a SEND whose WQE has room (RESP-02, RESP-05). */
+static void
+fast_middle_agrees(const struct bed *s, const struct spec *p)
+{
+	const uint32_t ack = (p->flags & PKT_ACKREQ) != 0 ? ACT_ACK : 0;
+	struct responder r = s->before;
+
+	if (!psn_eq(s->pkt.psn, r.epsn) || !responder_fits_fast_middle(&r, &s->pkt) ||
+		s->wqes == 0 || s->f.wqe_fault != WQE_FAULT_NONE ||
+		(uint64_t)r.received + p->len > s->wqe_bytes)
+		return;
+	responder_take_fast_middle(&r, &s->pkt);
+	CHECK_THAT(s->v.act == (ACT_PLACE_SEND | ack) && s->v.offset == s->before.received);
+	CHECK_THAT(memcmp(&r, &s->r, sizeof(r)) == 0);
+	CHECK_THAT(s->v.reply_psn.v == s->before.epsn.v && s->v.reply_msn == r.msn);
+	CHECK_THAT(s->v.syndrome == 0x1f && s->v.counter == RC_NONE);
+	fast_middles++;
+}
+
 /** What the short way says of a packet is what the long way did (RESP-01, RESP-02, RESP-DUP-01). */
 static void
 fast_agrees(const struct bed *s, const struct spec *p)
@@ -111,6 +130,8 @@ fast_agrees(const struct bed *s, const struct spec *p)
 	}
 	if (responder_is_part(p->op))
 		fast_part_agrees(s, p);
+	if (p->op == OP_RC_SEND_MIDDLE)
+		fast_middle_agrees(s, p);
 	if (p->op == OP_RC_READ_REQUEST && psn_eq(s->pkt.psn, s->before.epsn) &&
 		is_mine(s, p->rkey, p->va, p->dma_len) &&
 		responder_fits_fast_read(&s->before, &s->pkt, p->dma_len, REMOTE_READ))
@@ -295,7 +316,7 @@ random_streams(void **state)
 	print_message("# %llu packets accepted\n", (unsigned long long)good);
 	assert_true(good > 50000); /* the streams live long enough to mean something */
 	assert_true(fast_writes > 5000 && fast_duplicates > 5000);
-	assert_true(fast_reads > 1000 && fast_parts > 1000);
+	assert_true(fast_reads > 1000 && fast_parts > 1000 && fast_middles > 1000);
 }
 
 /** Every opcode, in every state, at, before and ahead of ePSN, with good and bad surroundings. */
