@@ -22,6 +22,7 @@
 #include "acks.h"
 #include "copy.h"
 #include "count.h"
+#include "local.h"
 #include "mem_reach.h"
 #include "responder_fast.h"
 #include "verdict.h"
@@ -97,6 +98,18 @@ place_holds(const struct worker *w, const struct burst *b, uint32_t i, const str
 
 	return (f->one_port || b->port[i] == b->port[0]) && fast_qp(w, qp, &b->pkt[i]) &&
 	       mem_is_valid(f->at[i].region) && responder_fits_fast(&qp->resp, &b->pkt[i], access);
+}
+
+/** Packet i's payload to memory, unless it is there: in a burst of local ones it may be on loan. */
+static ALWAYS_INLINE void
+fast_deliver(struct worker *w, const struct burst *b, uint32_t i, uint8_t *host)
+{
+	const struct wire_pkt *p = &b->pkt[i];
+
+	if (UNLIKELY(w->local_burst))
+		pipeline_local_deliver(w, b->m[i], p, host);
+	else
+		payload_copy(host, wire_payload(p), p->payload_len);
 }
 
 /** Count a packet that is no WRITE at its QP. */

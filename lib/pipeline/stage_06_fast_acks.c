@@ -4,7 +4,6 @@
  * of nothing that is outstanding, and READ responses in order.
  */
 #include "count.h"
-#include "local.h"
 #include "mem_reach.h"
 #include "requester_fast.h"
 #include "send_complete.h"
@@ -224,10 +223,7 @@ read_take(struct worker *w, const struct burst *b, uint32_t i, struct fast *f, u
 	if (UNLIKELY(host == NULL))
 		return 0;
 	ASSERT((uint64_t)offset + p->payload_len <= request_sges(qp, head)->length);
-	if (UNLIKELY(w->local_burst))
-		pipeline_local_deliver(w, b->m[i], p, host + offset);
-	else
-		payload_copy(host + offset, wire_payload(p), p->payload_len);
+	fast_deliver(w, b, i, host + offset);
 	ends = requester_take_read(&qp->req, w->now);
 	if (ends != 0 && UNLIKELY(pipeline_sends_complete(w, qp, head, 1) != 0))
 		pipeline_sends_overflow(w, qp, p);

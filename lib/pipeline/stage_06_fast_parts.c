@@ -5,7 +5,6 @@
  */
 #include "acks.h"
 #include "count.h"
-#include "local.h"
 #include "mem_reach.h"
 #include "responder_fast.h"
 #include "stage_06_fast.h"
@@ -47,10 +46,7 @@ fast_part(struct worker *w, struct burst *b, uint32_t i, struct fast *f)
 	host = place(w, qp, p, &reth);
 	if (UNLIKELY(host == NULL))
 		return false;
-	if (UNLIKELY(w->local_burst)) /* it may be on loan */
-		pipeline_local_deliver(w, b->m[i], p, host);
-	else
-		payload_copy(host, wire_payload(p), p->payload_len);
+	fast_deliver(w, b, i, host);
 	responder_take_fast_part(&qp->resp, p, &reth);
 	if ((p->flags & PKT_ACKREQ) != 0)
 		fast_ack(w, qp, p->psn);
@@ -99,10 +95,7 @@ fast_middle(struct worker *w, struct burst *b, uint32_t i, struct fast *f)
 	host = middle_place(w, qp, p);
 	if (UNLIKELY(host == NULL))
 		return false;
-	if (UNLIKELY(w->local_burst)) /* it may be on loan */
-		pipeline_local_deliver(w, b->m[i], p, host);
-	else
-		payload_copy(host, wire_payload(p), p->payload_len);
+	fast_deliver(w, b, i, host);
 	responder_take_fast_middle(&qp->resp, p);
 	if ((p->flags & PKT_ACKREQ) != 0)
 		fast_ack(w, qp, p->psn);

@@ -257,10 +257,7 @@ fast_sends_shared(struct worker *w, const struct burst *b, uint32_t i, struct fa
 		struct qp *qp = b->qp[k];
 		struct ring_completion c;
 
-		if (w->local_burst)
-			pipeline_local_deliver(w, b->m[k], p, f->at[k].host);
-		else
-			payload_copy(f->at[k].host, wire_payload(p), p->payload_len);
+		fast_deliver(w, b, k, f->at[k].host);
 		completion(p, &f->at[k], OP_RC_SEND_ONLY, 0, &c);
 		cq_run_put(w, &run, qp, &c);
 		responder_take_fast(&qp->resp);
