@@ -144,9 +144,10 @@ def in_child(what):
     """Run it in a process of its own that exits at once and closes nothing."""
     pid = os.fork()
     if pid == 0:
-        with contextlib.suppress(jsonrpc.RpcError, OSError):
+        try:
             what()
-        os._exit(0)
+        finally:            # it must not go on with what its parent does
+            os._exit(0)
     os.waitpid(pid, 0)
 
 

@@ -112,8 +112,10 @@ class Ghosts(Case):
         """Run `what` in a process of its own. It exits at once, without closing anything."""
         pid = os.fork()
         if pid == 0:
-            what()
-            os._exit(0)
+            try:
+                what()
+            finally:        # it must not go on with the tests
+                os._exit(0)
         return pid
 
     def test_own_socket_in_half_a_line(self):

@@ -3,6 +3,7 @@
 
 Run by run.py; attacks.py says what is expected while an attack goes on, and after it.
 """
+import contextlib
 import ctypes
 import fcntl
 import json
@@ -238,14 +239,22 @@ class Rings(Case):
         """By another process, which tries to keep the seal away."""
         c = self.client()
         fd, = self.areas(c)
+        begun, begins = os.pipe()
         pid = os.fork()
         if pid == 0:
-            with mmap.mmap(fd, 0) as m:
-                try:
-                    while True:
-                        m.madvise(mmap.MADV_REMOVE)
-                except OSError:
-                    os._exit(0)
+            try:
+                with mmap.mmap(fd, 0) as m:
+                    m.madvise(mmap.MADV_REMOVE)
+                    os.write(begins, b"1")
+                    with contextlib.suppress(OSError):
+                        while True:
+                            m.madvise(mmap.MADV_REMOVE)
+                os._exit(0)
+            finally:
+                os._exit(1)
+        os.close(begins)
+        with os.fdopen(begun, "rb") as f:
+            self.assertEqual(b"1", f.read(1))   # before anything is sealed
         with self.watched():
             for _ in range(20):
                 c.call("client_pd_destroy", handle=c.call("client_pd_create")["handle"])
