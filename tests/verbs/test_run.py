@@ -182,7 +182,7 @@ class Run(Runs):
         children = subprocess.run(["ps", "-o", "pid=,args=", "--ppid", str(proc.pid)],
                                   stdout=subprocess.PIPE, text=True, check=True).stdout
         plane, = re.findall(r"(\d+) \S*rocelane --lcores", children)
-        program, = re.findall(r"(\d+) sleep 1000", children)
+        program, = re.findall(r"(\d+) (?:sh -c .*)?sleep 1000", children)   # soon, or already
         return proc, plane, program
 
     @staticmethod
