@@ -463,9 +463,7 @@ class Manners(Case):
     def test_a_client_that_does_not_read(self):
         """It is disconnected, and nobody else is held up."""
         c = self.client()
-        c.sock.settimeout(0.2)
-        with self.assertRaises((BrokenPipeError, ConnectionResetError, TimeoutError,
-                                ConnectionError)):
+        with self.assertRaises((BrokenPipeError, ConnectionResetError)):
             while True:
                 c.send("client_channel_create")
         other = self.client()

@@ -8,6 +8,7 @@ connection's user is who made it (seteuid()); without root these parts say that 
 import contextlib
 import json
 import os
+import select
 import time
 import unittest
 
@@ -79,30 +80,34 @@ class Connections(Case):
         self.assertIsNone(c.line())
         return reply["error"]
 
-    def fill(self, uid, what):
-        """Connections of a user until one is refused, and why."""
+    def fill(self, uid):
+        """A user's connections that ask for nothing, until one is refused, and why it was.
+
+        A refusal may come after further connections were made. They are accepted in their order,
+        so that the first one with something to read is the first that was refused.
+        """
         held = []
         while len(held) < 200:
-            c = self.connect(uid)
-            error = what(c)
-            if error is not None:
-                return held, error
-            held.append(c)
-        return self.fail("there is no end to it")
+            held.append(self.connect(uid))
+            if self.readable(held, 0):
+                break
+        self.assertTrue(self.readable(held, jsonrpc.WAIT_S), "there is no end to it")
+        refused = self.readable(held, 0)    # an earlier one that select() had passed by then, too
+        first = held.index(refused[0])
+        error = json.loads(refused[0].line())["error"]
+        for c in held[first:]:
+            c.close()
+        return held[:first], error
 
-    def idle(self, c):
-        """One that asks for nothing; whether it was refused is seen after a moment."""
-        c.sock.settimeout(0.05)
-        try:
-            error = json.loads(c.line())["error"]
-        except TimeoutError:
-            error = None
-        c.sock.settimeout(jsonrpc.WAIT_S)
-        return error
+    @staticmethod
+    def readable(connections, wait_s):
+        """Those with something to read, in the order of the list."""
+        ready, _, _ = select.select([c.sock for c in connections], [], [], wait_s)
+        return [c for c in connections if c.sock in ready]
 
     def test_idle_connections(self):
         """A user's share is full: he is told so at once, and all others come in."""
-        held, error = self.fill(GREEDY, self.idle)
+        held, error = self.fill(GREEDY)
         self.assertEqual(jsonrpc.ERRNO_BASE - EUSERS, error["code"])
         self.assertIn("user %d has %d connections, and control.client_limits.user.connections is"
                       % (GREEDY, len(held)), error["message"])

@@ -7,6 +7,7 @@ those whose lines travel in another way.
 import json
 import os
 import socket
+import struct
 
 WAIT_S = 20
 FDS_MAX = 16
@@ -47,12 +48,15 @@ class Connection:
 
     def __init__(self, path, timeout=WAIT_S):
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.settimeout(timeout)
+        # Blocking, for connect() alone: where many wait to be accepted, one with a time limit of
+        # Python's own fails at once.
+        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", WAIT_S, 0))
         try:
             self.sock.connect(path)
         except OSError:
             self.sock.close()
             raise
+        self.sock.settimeout(timeout)
         self.fds = []
         self._ident, self._buf = 0, b""
 
