@@ -64,9 +64,12 @@ bare_poll(struct bare *b)
 
 	for (uint32_t i = 0; i < n; i++)
 		rte_prefetch0(rte_pktmbuf_mtod(m[i], void *));
-	for (uint32_t i = 0; i < n; i++)
-		rte_prefetch0(&b->qps[be32_load(rte_pktmbuf_mtod(m[i], uint8_t *) + BTH + 4) &
-				      (b->qps_n - 1)]);
+	for (uint32_t i = 0; i < n; i++) {
+		const uint8_t *p = rte_pktmbuf_mtod(m[i], uint8_t *);
+
+		rte_prefetch0(&b->qps[be32_load(p + BTH + 4) & (b->qps_n - 1)]);
+		__builtin_prefetch(b->host + (be64_load(p + RETH) - b->region_va), 1);
+	}
 	for (uint32_t i = 0; i < n; i++) {
 		uint8_t *p = rte_pktmbuf_mtod(m[i], uint8_t *);
 		uint32_t len = m[i]->data_len, qpn = be32_load(p + BTH + 4) & PSN_MASK, crc;

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What a packet costs in a worker, in TSC cycles: in all, by stage, and next to two loops on the
- * same in-memory port and the same packets. `bare` answers WRITEs without any protocol, or sends
- * them and takes their ACKs (bench_bare.h), `empty` only receives and sends. `ratio` is total to
- * bare: the figure that may be compared between machines. Rows `req_*` (bench_requests.c) are the
- * requester's, in cycles per request; the `ratio` of the rows with timers, with cc.algo=dcqcn and
- * without work is to the same work without the timers, with cc.algo=none, and with one QP. Packets
- * are made outside the timed part, the samples of the loops are interleaved, and a sample whose
- * process had less than 95 % of its time is measured again. `copied` is how many bytes the worker
- * wrote for each byte that was delivered: copies of the data that are in memory afterwards
- * (bench_copies.h). Nothing passes or fails here. The rows of a million QPs take 5 GB of memory on
- * the responder's side, 6 on the requester's.
+ * same in-memory port. `bare` answers WRITEs without any protocol, or sends them and takes their
+ * ACKs (bench_bare.h), `empty` only receives and sends. The bare loop has the row's own packets,
+ * where it can do that work, else those of (req_)write_64: `loop` in the JSON file says whose.
+ * `ratio` is total to bare, the median over the rounds: the figure that may be compared between
+ * machines, and on one whose speed changes. Rows `req_*` (bench_requests.c) are the requester's, in
+ * cycles per request; the `ratio` of the rows with timers, with cc.algo=dcqcn and without work is
+ * to the same work without the timers, with cc.algo=none, and with one QP (`by_bare` is to bare
+ * there). Packets are made outside the timed part, the samples of the loops are interleaved, and a
+ * sample whose process had less than 95 % of its time is measured again. `copied` is how many bytes
+ * the worker wrote for each byte that was delivered: copies of the data that are in memory
+ * afterwards (bench_copies.h). Nothing passes or fails here. The rows of a million QPs take 5 GB of
+ * memory on the responder's side, 6 on the requester's.
  *
  *   bench_pipeline [--json FILE] [--repeats N] [CASE...]
  */
@@ -35,6 +37,7 @@ static const char *const columns[COLUMNS] = {
 	[TOTAL] = "total",
 	[RATIO] = "ratio",
 	[BARE] = "bare",
+	[BY_BARE] = "by_bare",
 	[EMPTY] = "empty",
 	[COPIED] = "copied",
 	[STAGES + STAGE_RX] = "rx",
@@ -152,20 +155,31 @@ frames_wanted(const struct bench_case *c, uint32_t n)
 		       : 0;
 }
 
+/** Whose packets the bare loop has: it answers WRITEs over IPv4 alone. */
+static const struct bench_case *
+bare_of(const struct bench_case *c)
+{
+	static const struct bench_case write_64 = { "write_64", OP_RC_WRITE_ONLY, KIND_GOOD, 64,
+		1024, 32, false, false, false, NET_IPV4 };
+
+	return c->opcode == OP_RC_WRITE_ONLY && c->kind == KIND_GOOD && c->net == NET_IPV4
+		       ? c
+		       : &write_64;
+}
+
 /** One round over all loops. @return false: it does not count. */
 static bool
 one_round(struct bench_rig *r, const struct bench_case *c, uint32_t n, double v[COLUMNS])
 {
-	bool bare = c->opcode == OP_RC_WRITE_ONLY && c->kind == KIND_GOOD && c->net == NET_IPV4;
 	uint64_t before[STAGE_MAX];
 	uint32_t frames, any;
 
 	v[TOTAL] = sample(r, c, n, turn_worker, &frames);
-	v[BARE] = bare ? sample(r, c, n, turn_bare, &any) : 0;
+	v[BARE] = sample(r, bare_of(c), n, turn_bare, &any);
 	v[EMPTY] = sample(r, c, n, turn_empty, &any);
 	if (frames < frames_wanted(c, n))
 		fprintf(stderr, "%s: %" PRIu32 " frames came back\n", c->name, frames);
-	v[RATIO] = bare ? v[TOTAL] / v[BARE] : 0;
+	v[RATIO] = v[BY_BARE] = v[TOTAL] / v[BARE];
 	memcpy(before, worker_load(r->lapped)->cycles, sizeof(before));
 	if (sample(r, c, n, turn_lapped, &any) < 0)
 		return false;
@@ -183,6 +197,13 @@ struct row {
 	const struct request_case *req; /* instead */
 	double copied;
 };
+
+/** Whose packets the row's bare loop has; "own": it has none, its `ratio` is to something else. */
+static const char *
+loop_of(const struct row *row)
+{
+	return row->req == NULL ? bare_of(row->c)->name : requests_bare(row->req);
+}
 
 static bool
 round_of(struct bench_rig *r, const struct row *row, uint32_t n, double v[COLUMNS])
@@ -235,11 +256,11 @@ print_json(FILE *f, const struct row *c, const double *v, uint32_t good, bool fi
 {
 	fprintf(f,
 		"%s\n    {\"case\": \"%s\", \"bytes\": %u, \"qps\": %" PRIu32
-		", \"samples\": %" PRIu32,
-		first ? "" : ",", c->name, c->len, c->qps, good);
+		", \"samples\": %" PRIu32 ", \"loop\": \"%s\"",
+		first ? "" : ",", c->name, c->len, c->qps, good, loop_of(c));
 	for (uint32_t i = 0; i < COLUMNS; i++)
 		if (v[i] != 0)
-			fprintf(f, ", \"%s\": %.2f", columns[i], v[i]);
+			fprintf(f, ", \"%s\": %.3f", columns[i], v[i]);
 	fprintf(f, "}");
 }
 
@@ -248,7 +269,9 @@ print_row(const struct row *c, const double *v)
 {
 	printf("%-23s", c->name);
 	for (uint32_t k = 0; k < COLUMNS; k++)
-		if (k == RATIO || k == BARE || k == COPIED)
+		if (k == BY_BARE)
+			continue;
+		else if (k == RATIO || k == BARE || k == COPIED)
 			v[k] != 0 ? printf(" %8.*f", k == BARE ? 1 : 2, v[k]) : printf(" %8s", "-");
 		else
 			printf(" %8.1f", v[k]);
@@ -321,7 +344,8 @@ print_head(const struct options *o, const struct bench_rig *r)
 	printf("TSC cycles per packet (%.0f MHz), median of %" PRIu32 " samples\n%-23s",
 		(double)rte_get_tsc_hz() / 1e6, o->repeats, "case");
 	for (uint32_t i = 0; i < COLUMNS; i++)
-		printf(" %8s", columns[i]);
+		if (i != BY_BARE)
+			printf(" %8s", columns[i]);
 	printf("\n");
 }
 

@@ -224,7 +224,6 @@ req_begin(struct req_rig *q, const struct request_case *c)
 {
 	uint32_t n = 256u * 1024 / (case_bytes(c) + 1u),
 		 qps = c->qps < q->qps_n ? c->qps : q->qps_n;
-	const struct wire_path to_peer = bench_path(NET_IPV4, 1, 2);
 
 	for (uint32_t i = 0; i < qps; i++) {
 		pipeline_sends_stop(q->worker, q->qp[i]);
@@ -232,7 +231,6 @@ req_begin(struct req_rig *q, const struct request_case *c)
 		ring_attach(
 			&q->sq[i], q->qp[i]->sq.ring.sh, q->sq[i].mask + 1, q->sq[i].stride, false);
 		q->posted[i] = 0;
-		bare_sender_init(&q->bare, q->first_qpn + i, &to_peer, case_bytes(c));
 	}
 	return n > MAX_PACKETS ? MAX_PACKETS : n / 32 * 32;
 }
@@ -274,6 +272,15 @@ req_post(struct req_rig *q, const struct request_case *c, uint32_t n)
 		while (!post(q, c, (c->random ? next_random() : i) % c->qps))
 			if (!c->random)
 				die("a send queue is full");
+}
+
+void
+req_bare_begin(struct req_rig *q, const struct request_case *c)
+{
+	const struct wire_path to_peer = bench_path(NET_IPV4, 1, 2);
+
+	for (uint32_t i = 0; i < RTE_MIN(c->qps, q->qps_n); i++)
+		bare_sender_init(&q->bare, q->first_qpn + i, &to_peer, case_bytes(c));
 }
 
 void

@@ -95,7 +95,9 @@ void req_arm_timers(struct req_rig *q);
 uint32_t req_begin(struct req_rig *q, const struct request_case *c);
 /** Post requests of n packets. */
 void req_post(struct req_rig *q, const struct request_case *c, uint32_t n);
-/** Make n descriptors of such packets for the bare loop. */
+/** The bare loop is going to make such packets. */
+void req_bare_begin(struct req_rig *q, const struct request_case *c);
+/** Make n descriptors of them for it. */
 void req_bare_post(struct req_rig *q, const struct request_case *c, uint32_t n);
 /** Take what was sent and put what the peer would answer on the wire. @return frames. */
 uint32_t req_answer(struct req_rig *q, const struct request_case *c, uint32_t *sent);

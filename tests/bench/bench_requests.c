@@ -63,7 +63,7 @@ static bool timers_armed;
 void
 requests_set_up(struct bench_rig *r, uint32_t qps)
 {
-	req_set_up(&rig, r, 0, qps, false);
+	req_set_up(&rig, r, 0, RTE_MAX(qps, (uint32_t)SENDERS), false);
 	req_set_up(&other, r, 1, SENDERS, false);
 	req_set_up(&single, r, 2, 1, false);
 	req_set_up(&rated, r, 3, SENDERS, true);
@@ -80,6 +80,22 @@ requests_tear_down(void)
 	local_tear_down();
 }
 
+/** The bare loop makes RDMA WRITEs over IPv4 alone: other rows have it make those of 64 bytes. */
+static const struct request_case *
+bare_of(const struct request_case *c)
+{
+	return c->part <= PART_RESPONSES && c->opcode == WR_RDMA_WRITE && c->service == QPT_RC &&
+			       c->net == NET_IPV4
+		       ? c
+		       : &request_cases[0];
+}
+
+const char *
+requests_bare(const struct request_case *c)
+{
+	return c->part == PART_LOCAL ? "own" : bare_of(c)->name;
+}
+
 uint32_t
 requests_begin(const struct request_case *c)
 {
@@ -92,6 +108,7 @@ requests_begin(const struct request_case *c)
 	req_begin(&other, c);
 	req_begin(&single, c);
 	req_begin(&rated, c);
+	req_bare_begin(&rig, bare_of(c));
 	return req_begin(&rig, c);
 }
 
@@ -222,7 +239,8 @@ idle_round(uint32_t n, double v[COLUMNS])
 	v[TOTAL] = idle(&rig, n);
 	v[EMPTY] = idle_empty(rig.r, n);
 	v[RATIO] = v[TOTAL] / one;
-	return one >= 0 && v[TOTAL] >= 0 && v[EMPTY] >= 0;
+	v[BY_BARE] = v[TOTAL] / v[BARE];
+	return one >= 0 && v[TOTAL] >= 0 && v[BARE] >= 0 && v[EMPTY] >= 0;
 }
 
 bool
@@ -230,22 +248,21 @@ requests_round(const struct request_case *c, uint32_t n, double v[COLUMNS])
 {
 	struct req_rig *q = c->part == PART_TIMERS ? &other : c->part == PART_RATED ? &rated : &rig;
 	const struct stats_load *load = worker_load(q->worker);
-	const bool bare = c->part <= PART_RESPONSES && c->opcode == WR_RDMA_WRITE &&
-			  c->service == QPT_RC && c->net == NET_IPV4;
 	uint64_t before[STAGE_MAX];
 	double without = 0, lapped;
 
 	if (c->part == PART_LOCAL)
 		return local_round(c, n, v);
 	memset(v, 0, COLUMNS * sizeof(v[0]));
+	v[BARE] = bare_sample(&rig, bare_of(c), n);
 	if (c->part == PART_IDLE)
 		return idle_round(n, v);
 	if (q != &rig)
 		without = sample(&rig, c, n, false);
 	v[TOTAL] = sample(q, c, n, false);
-	v[BARE] = bare ? bare_sample(q, c, n) : 0;
 	v[EMPTY] = empty_loop(q->r, n);
-	v[RATIO] = without > 0 ? v[TOTAL] / without : bare ? v[TOTAL] / v[BARE] : 0;
+	v[BY_BARE] = v[TOTAL] / v[BARE];
+	v[RATIO] = without > 0 ? v[TOTAL] / without : v[BY_BARE];
 	memcpy(before, load->cycles, sizeof(before));
 	lapped = sample(q, c, n, true);
 	for (uint32_t s = 0; s < STAGE_MAX; s++)

@@ -17,6 +17,8 @@ extern const uint32_t request_cases_n;
 /** @param qps the most QPs of a row that is going to be measured. */
 void requests_set_up(struct bench_rig *r, uint32_t qps);
 void requests_tear_down(void);
+/** Whose packets the bare loop of this row has; "own": it has none. */
+const char *requests_bare(const struct request_case *c);
 /** @return packets of a sample. */
 uint32_t requests_begin(const struct request_case *c);
 /** One round of all loops; RATIO is that to the worker next to it, where there is one. */

@@ -16,7 +16,7 @@
 
 #include "load.h"
 
-enum { TOTAL, RATIO, BARE, EMPTY, COPIED, STAGES, COLUMNS = STAGES + STAGE_MAX };
+enum { TOTAL, RATIO, BARE, BY_BARE, EMPTY, COPIED, STAGES, COLUMNS = STAGES + STAGE_MAX };
 
 /** Time that belongs to the row. */
 struct span {

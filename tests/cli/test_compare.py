@@ -17,8 +17,9 @@ SCRIPTS = os.environ["SCRIPTS"]
 class Compare(unittest.TestCase):
     """scripts/bench/compare on runs and baselines typed here."""
 
-    SEND = {"case": "send_64", "samples": 9, "total": 200.0, "empty": 4.0}  # by WRITE's bare loop
-    WRITE = {"case": "write_64", "samples": 9, "total": 120.0, "bare": 60.0, "empty": 4.0}
+    SEND = {"case": "send_64", "samples": 9, "loop": "write_64", "by_bare": 3.3333}
+    WRITE = {"case": "write_64", "samples": 9, "loop": "write_64", "by_bare": 2.0}
+    LOCAL = {"case": "local_write_64", "samples": 9, "loop": "own", "ratio": 0.5}
 
     def setUp(self):
         holder = tempfile.TemporaryDirectory(prefix="rl")
@@ -49,12 +50,12 @@ class Compare(unittest.TestCase):
 
     def test_a_row_is_slower_from_10_percent_on(self):
         self.baseline(self.SEND, self.WRITE)
-        for send, write, slow in ((200, 120, []), (219, 131.8, []), (221, 120, ["send_64"]),
-                                  (200, 132.2, ["write_64"]), (100, 60, []),
-                                  (400, 240, ["send_64", "write_64"])):
+        for send, write, slow in ((3.333, 2, []), (3.65, 2.19, []), (3.68, 2, ["send_64"]),
+                                  (3.333, 2.21, ["write_64"]), (1.7, 1, []),
+                                  (6.7, 4, ["send_64", "write_64"])):
             with self.subTest(send=send, write=write):
-                code, out = self.compare({**self.SEND, "total": send},
-                                         {**self.WRITE, "total": write})
+                code, out = self.compare({**self.SEND, "by_bare": send},
+                                         {**self.WRITE, "by_bare": write})
                 self.assertEqual(code, 1 if slow else 0, out)
                 self.assertEqual("slower" in out, bool(slow))
                 if slow:
@@ -62,10 +63,14 @@ class Compare(unittest.TestCase):
                     self.assertTrue(out.endswith(last), out)
 
     def test_a_slower_machine_is_not_a_slower_row(self):
-        self.baseline(self.SEND, self.WRITE)
-        twice = [{k: 2 * v if isinstance(v, float) else v for k, v in c.items()}
-                 for c in (self.SEND, self.WRITE)]
-        self.assertEqual(self.compare(*twice)[0], 0)
+        self.baseline({**self.WRITE, "total": 120.0, "bare": 60.0})
+        self.assertEqual(self.compare({**self.WRITE, "total": 240.0, "bare": 120.0})[0], 0)
+
+    def test_a_row_that_is_next_to_another_one_of_ours(self):
+        self.baseline(self.LOCAL)
+        code, out = self.compare({**self.LOCAL, "ratio": 0.56})
+        self.assertEqual(code, 1)
+        self.assertRegex(out, r"local_write_64 +own +0\.50 +0\.56 .*SLOWER")
 
     def test_rows_that_are_new_or_gone(self):
         self.baseline(self.WRITE)
