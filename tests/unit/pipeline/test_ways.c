@@ -329,6 +329,7 @@ begin_anew(struct world *w, struct qp *qp)
 	static const uint32_t masks[] = { 0, 0, QP_ATTR_RQ_PSN, QP_ATTR_SQ_PSN };
 	static struct qp_attr a[4];
 
+	w->q[qp->qpn - QPN].anew = true;
 	for (uint32_t i = 0; i < 4; i++) {
 		struct mbox_msg m = { .type = MBOX_QP_MODIFY,
 			.modify = { qp, &a[i], QP_ATTR_STATE | masks[i] } };
@@ -386,8 +387,7 @@ step(struct world *w, uint32_t number)
 		w->q[i].next = w->q[i].qp->resp.epsn.v;
 		w->q[i].open = w->q[i].qp->resp.open;
 		w->q[i].left = w->q[i].qp->resp.dma_len - w->q[i].qp->resp.received;
-		w->q[i].responses = 0;
-		w->q[i].asks = 0;
+		w->q[i].responses = w->q[i].asks = 0;
 		w->q[i].well = atomic_load(&w->q[i].qp->state) != QPS_ERR;
 	}
 	time_passes(w);

@@ -31,6 +31,7 @@ struct ways_qp {
 	uint32_t asks;         /* ... so many READs and ATOMICs were sent in it */
 	struct wire_path path; /* the peer's */
 	bool well;             /* the QP had not failed before it */
+	bool anew;             /* it was told to begin anew in it */
 	uint8_t open;          /* enum responder_open, as its peer has it */
 	uint32_t left;         /* bytes of an open WRITE, likewise */
 	uint64_t counters[STAT_MAX];
@@ -51,8 +52,9 @@ struct world {
 	bool bare;      /* most receives have no SGEs, and the peers send no SENDs */
 	bool keeps_records;
 	/*
-	 * Queue pairs, a bit each, that have failed with READs: whether these were answered before
-	 * depends on the way that they took. They are not compared any more, nor are sums.
+	 * Queue pairs, a bit each, that have failed with READs, or begun anew: whether these were
+	 * answered before depends on the way that they took. They are not compared any more, nor
+	 * are sums.
 	 */
 	uint32_t unclear;
 };

@@ -6,7 +6,7 @@
 
 #include "ways.h"
 
-enum { ROOM = 16 << 20, EVENTS = 256 };
+enum { ROOM = 16 << 20, EVENTS = 256, CQES = 1024 };
 
 static struct {
 	char *text[2];
@@ -95,17 +95,30 @@ say_frames(uint32_t to, uint32_t unclear)
 }
 
 static void
+say_completion(const struct ring_cqe *c)
+{
+	say("completion of %x wr_id %llu status %u opcode %u length %u flags %x imm %x vendor %x "
+	    "src %x PSN %x cause %u solicited %u peer %02x grh %u time %llu\n",
+		c->qp_num, (unsigned long long)c->wr_id, c->status, c->opcode, c->byte_len,
+		c->wc_flags, c->imm_data, c->vendor_err, c->src_qp, c->psn, c->cause, c->solicited,
+		c->peer_opcode, c->grh_ip, (unsigned long long)c->time_ns);
+}
+
+/**
+ * Completions of each queue pair: of two that fail in the same turn the one that is served first
+ * comes first, and a queue pair may leave the list of senders a visit earlier by the fast path.
+ */
+static void
 look_at_completions(struct world *w)
 {
-	struct ring_cqe c;
+	static struct ring_cqe c[CQES];
+	const uint32_t n = ring_cq_poll(&w->b->cq.ring, c, CQES);
 
-	while (ring_cq_poll(&w->b->cq.ring, &c, 1) == 1) {
-		say("completion of %x wr_id %llu status %u opcode %u length %u flags %x imm %x "
-		    "vendor %x src %x PSN %x cause %u solicited %u peer %02x grh %u time %llu\n",
-			c.qp_num, (unsigned long long)c.wr_id, c.status, c.opcode, c.byte_len,
-			c.wc_flags, c.imm_data, c.vendor_err, c.src_qp, c.psn, c.cause, c.solicited,
-			c.peer_opcode, c.grh_ip, (unsigned long long)c.time_ns);
-	}
+	assert_in_range(n, 0, CQES - 1);
+	for (uint32_t i = 0; i < WAYS_QPS; i++)
+		for (uint32_t k = 0; k < n; k++)
+			if (c[k].qp_num == w->q[i].qp->qpn)
+				say_completion(&c[k]);
 	say("solicited %u error %u\n", atomic_load(&w->b->cq.solicited),
 		atomic_load(&w->b->cq.error));
 }
@@ -230,10 +243,11 @@ look_at_states(struct world *w)
 			p->saved == NULL ? 0ULL
 					 : (unsigned long long)sum_of(
 						   p->saved, p->saved_n * sizeof(*p->saved)));
+		/* How many requests were copied when all were flushed is nobody's. */
 		say("QP %x requester %x %x %x %u %u %u %u reply %u ackreq %u reads %u flags "
 		    "%u%u%u%u%u%u%u%u deadline %llu %u %u left %u %u\n",
-			qp->qpn, r->next.v, r->cur.v, r->una.v, r->head, r->tail, r->sending,
-			r->fresh, r->reply_psns, r->since_ackreq, r->reads, r->timing,
+			qp->qpn, r->next.v, r->cur.v, r->una.v, r->head, r->dead ? 0 : r->tail,
+			r->sending, r->fresh, r->reply_psns, r->since_ackreq, r->reads, r->timing,
 			r->waiting_rnr, r->draining, r->failed, r->dead, r->implied, r->recovering,
 			r->doubting, (unsigned long long)(r->timing ? r->deadline : 0), r->open,
 			r->knee, r->retry_left, r->rnr_left);
@@ -242,14 +256,16 @@ look_at_states(struct world *w)
 	say("SRQ %u %u\n", ring_srq_count(&w->srq.ring), atomic_load(&w->srq.error));
 }
 
-/** Who has failed in this step, and is not compared any more. */
+/** Who has failed in this step, or begun anew, and is not compared any more. */
 static void
 look_for_failed(struct world *w)
 {
 	for (uint32_t i = 0; i < WAYS_QPS; i++) {
-		const struct ways_qp *q = &w->q[i];
+		struct ways_qp *q = &w->q[i];
+		const bool anew = q->anew;
 
-		if (q->asks == 0 || !q->well || atomic_load(&q->qp->state) != QPS_ERR)
+		q->anew = false;
+		if (q->asks == 0 || !q->well || (atomic_load(&q->qp->state) != QPS_ERR && !anew))
 			continue;
 		say("QP %x has failed with READs\n", q->qp->qpn);
 		w->unclear |= BIT32(i);

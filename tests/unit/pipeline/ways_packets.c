@@ -118,8 +118,8 @@ request(struct world *w, struct ways_qp *q, struct wire_fields *f)
 		f->payload_len = (uint16_t)(q->left % (PMTU + 1));
 	if (ways_one_in(w, w->tame))
 		f->reth.rkey = f->atomiceth.rkey = 0xbad;
-	if (ways_one_in(w, w->tame))
-		f->reth.va = MR_VA + MR_LEN - 4;
+	if (ways_one_in(w, w->tame)) /* of a READ nothing there, which others may write meanwhile */
+		f->reth.va = MR_VA + MR_LEN - (opcode == OP_RC_READ_REQUEST ? 0 : 4);
 	if (ways_one_in(w, w->tame))
 		f->reth.dma_len++;
 	f->psn = psn(q->next & PSN_MASK);
