@@ -175,6 +175,14 @@ _Static_assert(
 		offsetof(struct requester_wr, fault) == offsetof(struct requester_wr, opcode) + 2,
 	"the order of that word");
 
+/** PKT_SE of the last packet of a work request that is no READ. @param what requester_what(). */
+static ALWAYS_INLINE uint8_t
+requester_solicits(uint32_t what)
+{
+	return (what & SEND_SOLICITED << 8) != 0 && (what & UINT8_MAX) != WR_RDMA_WRITE ? PKT_SE
+											: 0;
+}
+
 /* An opcode with an immediate, or without; that is the same but for this bit. */
 #define REQUESTER_WHAT_IMM 1
 /* A fault, a fence, or another opcode than WR_RDMA_WRITE (0) and WR_SEND. */
@@ -319,18 +327,21 @@ requester_parts_wait(const struct requester *r, uint32_t most)
 	return n < most ? n : most;
 }
 
-/** One more packet of a run. @param flags WR_* of the work request that ends with it, or 0. */
-static ALWAYS_INLINE void
-requester_run_packet(struct requester_run *run, uint32_t flags, bool newest, bool solicits,
-	struct requester_start *out)
+/** Does the next packet ask? @param flags SEND_* of the work request that ends with it, or 0. */
+static ALWAYS_INLINE bool
+requester_run_asks(const struct requester_run *run, uint32_t flags, bool newest)
 {
-	const bool ask = requester_must_ask(flags, newest, run->since, run->each) & run->acked;
+	return requester_must_ask(flags, newest, run->since, run->each) & run->acked;
+}
 
+/** One more packet of a run. @param ask it asks for a response. @param flags of the packet. */
+static ALWAYS_INLINE void
+requester_run_packet(
+	struct requester_run *run, bool ask, uint8_t flags, struct requester_start *out)
+{
 	out->psn = run->psn;
 	out->ask = ask;
-	out->flags = run->migreq;
-	if ((flags & SEND_SOLICITED) != 0 && solicits)
-		out->flags |= PKT_SE;
+	out->flags = run->migreq | flags;
 	if (ask && run->flying >= run->timed_from && !run->times) {
 		run->times = true;
 		run->timed = run->psn;
@@ -358,8 +369,8 @@ requester_run_next(
 	ASSERT(run->at != run->end && run->flying < REQUESTER_PSNS_MAX);
 	run->at++;
 	requester_assign(w, run->psn, 1, run->stamp);
-	requester_run_packet(
-		run, what >> 8, run->at == run->tail, (what & UINT8_MAX) != WR_RDMA_WRITE, out);
+	requester_run_packet(run, requester_run_asks(run, what >> 8, run->at == run->tail),
+		requester_solicits(what), out);
 	return true;
 }
 
@@ -387,8 +398,9 @@ requester_run_part(struct requester_run *run, struct requester_wr *w, struct req
 	out->last = last;
 	run->at += last;
 	run->offset = last ? 0 : run->offset + run->pmtu;
-	requester_run_packet(run, last ? what >> 8 : 0, last & (run->at == run->tail),
-		(what & UINT8_MAX) != WR_RDMA_WRITE, &out->start);
+	requester_run_packet(run,
+		requester_run_asks(run, last ? what >> 8 : 0, last & (run->at == run->tail)),
+		last ? requester_solicits(what) : 0, &out->start);
 	return true;
 }
 
@@ -412,16 +424,8 @@ requester_run_read(struct requester_run *run, struct requester_wr *w, struct req
 	run->at++;
 	requester_assign(w, run->psn, 1, run->stamp);
 	requester_read_begins(w);
-	*out = (struct requester_start){ .psn = run->psn, .flags = run->migreq, .ask = true };
-	if (run->flying >= run->timed_from && !run->times) {
-		run->times = true;
-		run->timed = run->psn;
-	}
+	requester_run_packet(run, true, 0, out);
 	run->reads++;
-	run->asked++;
-	run->since = 0;
-	run->psn = psn_add(run->psn, 1);
-	run->flying++;
 	return true;
 }
 
