@@ -249,12 +249,34 @@ full_answer_queue(void **state)
 	assert_int_equal(b->qp->resp.unfinished, 0);
 }
 
+/* RESP-NAK-INV-04: a message is open, so it does not matter that the next has no receive WQE. */
+static void
+RESP_NAK_INV_04_before_rnr(void **state)
+{
+	struct bed *b = *state;
+	struct wire_fields first = write_only(E, MR_VA, PMTU), next = send_only(E + 1, 8);
+
+	ring_consume_done(&b->qp->rq, ring_consume_count(&b->qp->rq));
+	first.opcode = OP_RC_WRITE_FIRST;
+	first.reth.dma_len = 2 * PMTU;
+	bed_send(b, &first);
+	bed_turn(b);
+	expect_ack(b, 0x1f, E, 0);
+	bed_send(b, &next);
+	bed_turn(b);
+	expect_ack(b, 0x61, E + 1, 0);
+	expect_silence(b);
+	assert_int_equal(bed_stat(b, STAT_out_of_buffer), 0);
+	bed_up(b, MBOX_FATAL);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(RESP_SEQ_02_rows_without_records),
 		TEST(RESP_RNR_08_one_nak_a_burst),
+		TEST(RESP_NAK_INV_04_before_rnr),
 		TEST(RESP_DUP_10_duplicate_behind_read),
 		TEST(RESP_DUP_04_read_rewinds),
 		TEST(duplicate_read_ahead),
