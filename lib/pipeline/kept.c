@@ -156,6 +156,8 @@ pipeline_kept_any(const struct worker *w, const struct qp *qp)
 void
 pipeline_kept_forget(struct worker *w, struct qp *qp)
 {
-	if (qp->kept != 0)
-		drop_all(w->kept, place_of(w, qp));
+	struct place *p = place_of(w, qp);
+
+	if (p != NULL)
+		drop_all(w->kept, p);
 }

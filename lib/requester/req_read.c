@@ -88,6 +88,17 @@ behind_another(struct requester *r, psn_t p, ns_t now, struct requester_verdict 
 }
 
 /**
+ * With `fill`: is it kept behind the piece, while what is missing before that has been asked for?
+ * Where the peer answers that first, the response at una is lost once more. Where it does not, una's
+ * comes later. It may be the last sign of either where no timer runs.
+ */
+static inline bool
+is_last_sign(const struct requester *r, enum req_kept kept)
+{
+	return r->timeout == 0 && r->recovering && kept == KEPT_MORE;
+}
+
+/**
  * With `fill`: does it lie in front of the piece that is kept, or has it just become its first?
  * Older requests had all in front of the piece answered before it. So this answers the one for the
  * missing part, and the response at una has not come before it.
@@ -114,7 +125,8 @@ beyond(struct requester *r, const struct wire_pkt *p, ns_t now, struct requester
 		req_hole(r, p->psn, now, v);
 	else if (kept == KEPT_BEFORE && r->implied)
 		behind_another(r, p->psn, now, v);
-	if ((r->knobs & REQ_KNOB_READ_KEEP) == 0 && is_of_missing_part(r, p, kept))
+	if ((r->knobs & REQ_KNOB_READ_KEEP) == 0 &&
+		(is_of_missing_part(r, p, kept) || is_last_sign(r, kept)))
 		req_overtaken(r, p->psn, now, v);
 	if (kept == KEPT_BEFORE && v->act == 0)
 		verdict_drop(v, REQRULE_UNMATCHED_DATA);
