@@ -89,8 +89,8 @@ behind_another(struct requester *r, psn_t p, ns_t now, struct requester_verdict 
 
 /**
  * With `fill`: is it kept behind the piece, while what is missing before that has been asked for?
- * Where the peer answers that first, the response at una is lost once more. Where it does not, una's
- * comes later. It may be the last sign of either where no timer runs.
+ * Where the peer answers that first, the response at una is lost once more; else it comes later.
+ * Which it is nobody can tell, and where no timer runs this may be the last response.
  */
 static inline bool
 is_last_sign(const struct requester *r, enum req_kept kept)
