@@ -459,21 +459,6 @@ full_port(void **state)
 	expect_packet(b, OP_RC_WRITE_FIRST, S, 1024);
 }
 
-/* REQ-13's window counts in the loop, too: no more packets in flight than it allows. */
-static void
-window(void **state)
-{
-	struct bed *b = *state;
-
-	b->qp->req.window = 5;
-	put(1, WR_RDMA_WRITE, 20 * 1024);
-	doorbell(b);
-	bed_turns(b);
-	assert_int_equal(b->out_n, 5);
-	answer(b, S + 2, AETH_CREDIT_NONE);
-	assert_int_equal(b->out_n, 3);
-}
-
 int
 main(void)
 {
@@ -492,7 +477,6 @@ main(void)
 		WITH_BED(idle_costs_nothing),
 		WITH_BED(TMR_10_detach),
 		WITH_BED(full_port),
-		WITH_BED(window),
 	};
 
 	return cmocka_run_group_tests_name("pipeline request", tests, bed_group_setup, NULL);

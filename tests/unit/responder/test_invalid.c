@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* NAK-INV: RESP-NAK-INV-01..16. */
 #include "pkt.h"
+#include "responder_fast.h"
 
 static void
 RESP_NAK_INV_01_reserved_opcodes(void **state)
@@ -333,6 +334,7 @@ RESP_NAK_INV_10_too_many(void **state)
 static void
 RESP_NAK_INV_11_read_limit_RESP_NAK_INV_12_write_limit(void **state)
 {
+	struct responder before;
 	struct bed s;
 
 	(void)state;
@@ -346,9 +348,14 @@ RESP_NAK_INV_11_read_limit_RESP_NAK_INV_12_write_limit(void **state)
 	assert_int_equal(s.q.len, 0x80000000);
 
 	bed_init(&s);
+	before = s.r;
 	FEED(&s, WRITE_FIRST(E, 0x80000001));
 	expect_fatal_event(&s, NAK_INV, EV_QP_REQ_ERR);
 	expect_rule(&s, "RESP-NAK-INV-12");
+	assert_false(responder_fits_fast_part(
+		&before, &s.pkt, &(struct wire_reth){ MR_VA, MR_RKEY, 0x80000001 }, 2));
+	assert_true(responder_fits_fast_part(
+		&before, &s.pkt, &(struct wire_reth){ MR_VA, MR_RKEY, 0x7fffffff }, 2));
 	FEED(&s, WRITE_FIRST(E, 0x80000000));
 	expect_fatal_event(&s, NAK_RAE, EV_QP_ACCESS_ERR);
 }
