@@ -21,6 +21,7 @@ REQ_02_one_packet(void **state UNUSED)
 	assert_int_equal(s->r.reads, 1);
 	FEED(s, .op = OP_RC_READ_RESPONSE_ONLY, .psn = S, .syn = ACK);
 	assert_int_equal(s->v.act, REQACT_COMPLETE | REQACT_TIMER);
+	expect_rule(s, "REQ-05");
 	assert_int_equal(s->r.reads, 0);
 	assert_int_equal(s->done, 1);
 }
@@ -83,6 +84,8 @@ REQ_CLS_B_wrong_answers(void **state UNUSED)
 		FEED(s, .op = rows[i].op, .psn = S, .syn = ACK, .len = rows[i].len);
 		assert_true((s->v.act & REQACT_ERROR) != 0);
 		assert_int_equal(s->v.wc_status, rows[i].status);
+		assert_int_equal(s->v.fault,
+			rows[i].status == WC_LOC_LEN ? FAULT_PAYLOAD_LEN : FAULT_BAD_RESPONSE);
 		assert_int_equal(s->v.act & (REQACT_PLACE | REQACT_ATOMIC), 0);
 	}
 }
