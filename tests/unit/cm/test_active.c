@@ -262,12 +262,14 @@ mra(void **state)
 	ask.time = 30 * TIME_NS_PER_S;
 	assert_int_equal(cm_connect(&b.cm, &ask, b.now, &b.v), 0);
 	b.c = b.v.conn;
-	bed_message(&b, CM_MRA);
-	mad_set(b.mad, MRA_service_timeout, 20);
-	bed_receive(&b);
-	bed_silent(&b);
-	bed_state(&b, CM_MRA_REQ_RCVD);
-	assert_false(bed_due(&b, cm_time(20)));
+	for (int i = 0; i < 4; i++) { /* each MRA counts from its own arrival */
+		bed_message(&b, CM_MRA);
+		mad_set(b.mad, MRA_service_timeout, 20);
+		bed_receive(&b);
+		bed_silent(&b);
+		bed_state(&b, CM_MRA_REQ_RCVD);
+		assert_false(bed_due(&b, cm_time(20)));
+	}
 	rep(&b);
 	bed_receive(&b);
 	bed_event(&b, CM_EVENT_ESTABLISHED, 0);

@@ -399,6 +399,8 @@ AEQ_11_RESP_CLS_A_02_open_message(void **state)
 	assert_int_equal(e.event, 16); /* EVENT_QP_LAST_WQE_REACHED, AE-08 */
 	assert_int_equal(e.id, QPN);
 	assert_false(mbox_next_event(&b->mbox, &e));
+	assert_int_equal(bed_state(b, b->qp, QPS_ERR), 0); /* it is told once */
+	assert_false(mbox_next_event(&b->mbox, &e));
 	mem_area_destroy(&s->srq.area);
 }
 

@@ -368,12 +368,16 @@ FLOW_03_credits_in_acks(void **state)
 	assert_int_equal(s.v.syndrome, 3);
 	FEED(&s, SEND_ONLY(E, 4)); /* duplicate */
 	assert_int_equal(s.v.syndrome, 3);
+	FEED(&s, .op = OP_RC_SEND_FIRST, .psn = E + 3, .len = PMTU, .flags = PKT_ACKREQ);
+	assert_int_equal(s.v.syndrome, 2);
+	FEED(&s, .op = OP_RC_SEND_LAST, .psn = E + 4, .len = 4, .flags = PKT_ACKREQ);
+	assert_int_equal(s.v.syndrome, 2);
 	s.wqes = UINT32_MAX; /* shared receive queue */
-	FEED(&s, SEND_ONLY(E + 3, 4));
+	FEED(&s, SEND_ONLY(E + 5, 4));
 	assert_int_equal(s.v.syndrome, 0x1f);
 	s.r.knobs = 0;
 	s.wqes = 4;
-	FEED(&s, SEND_ONLY(E + 4, 4));
+	FEED(&s, SEND_ONLY(E + 6, 4));
 	assert_int_equal(s.v.syndrome, 0x1f);
 }
 
