@@ -16,6 +16,7 @@
 struct fake fake;
 const struct impair_ops *fake_port_impair;
 void *fake_port_impair_ctx;
+uint32_t fake_max_frame = 1514;
 
 static struct rte_mempool *pool;
 static char message[1024];
@@ -215,7 +216,7 @@ make_env(bool no_socket)
 		.tx_queues = FAKE_WORKERS,
 		.addr = &fake.addr,
 		.pool = pool,
-		.max_frame = 1514,
+		.max_frame = fake_max_frame,
 		.impair = fake_port_impair,
 		.impair_ctx = fake_port_impair_ctx };
 	if (fake.conf->n_ports > 1) {

@@ -64,6 +64,8 @@ extern struct fake fake;
 /** What the port of the next fake_start() is impaired by; NULL: it cannot be. */
 extern const struct impair_ops *fake_port_impair;
 extern void *fake_port_impair_ctx;
+/** What the devices of the next fake_start() carry. */
+extern uint32_t fake_max_frame;
 
 /** EAL, once for the program; with a net_ring port that has DPDK id 0. */
 int fake_eal(void **state);

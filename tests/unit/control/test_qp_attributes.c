@@ -68,6 +68,64 @@ RX_LNK_02_path_mtu_against_port_mtu(void **state UNUSED)
 	assert_state("INIT");
 }
 
+#define V4      "\"dest_ip\":\"10.0.0.2\""
+#define V6      "\"dest_ip\":\"fd00::2\""
+#define IN_VLAN ",\"vlan\":5"
+
+/*
+ * RX-LNK-02 at the edge. The longest packet of a path MTU of 1024 is a WRITE ONLY with immediate:
+ * IP header, UDP 8, BTH 12, RETH 16, immediate 4, 1024, ICRC 4. That is 1088 with IPv4, 1108 with
+ * IPv6; a frame is 14 longer, and 4 more with a VLAN tag, which the port's mtu does not count.
+ */
+static void
+RX_LNK_02_what_just_fits(void **state UNUSED)
+{
+	static const struct {
+		uint32_t mtu, max_frame;
+		const char *ah, *says; /* NULL: it fits */
+	} rows[] = {
+		{ 1088, 1102, V4, NULL }, { 1087, 1102, V4, "has mtu 1087" },
+		{ 1088, 1101, V4, "carries 1101" }, { 1088, 1106, V4 IN_VLAN, NULL },
+		{ 1087, 1106, V4 IN_VLAN, "has mtu 1087" },
+		{ 1088, 1105, V4 IN_VLAN, "carries 1105" }, { 1108, 1122, V6, NULL },
+		{ 1107, 1122, V6, "has mtu 1107" }, { 1108, 1121, V6, "carries 1121" },
+		{ 1108, 1126, V6 IN_VLAN, NULL }, { 1107, 1126, V6 IN_VLAN, "has mtu 1107" },
+		{ 1108, 1125, V6 IN_VLAN, "carries 1125" },
+		{ 1088, 0, V4, NULL }, /* the device does not say */
+	};
+	const uint32_t usual = fake_max_frame;
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		char text[512];
+
+		print_message("# mtu %u frame %u %s\n", rows[i].mtu, rows[i].max_frame, rows[i].ah);
+		snprintf(text, sizeof(text),
+			"{\"version\":1,\"lcores\":{\"control\":0,\"workers\":[1,2]},"
+			"\"ports\":[{\"name\":\"p0\",\"device\":\"net_ring0\","
+			"\"ipv4\":\"10.0.0.1\",\"ipv6\":\"fd00::1\",\"mtu\":%u}],"
+			"\"pds\":[\"pd0\"],\"cqs\":[{\"name\":\"cq0\",\"cqe\":16}]}",
+			rows[i].mtu);
+		fake_max_frame = rows[i].max_frame;
+		fake_start(text);
+		fake_max_frame = usual;
+		bring_to("INIT");
+		snprintf(text, sizeof(text),
+			"{\"qp_num\":17,\"qp_state\":\"RTR\",\"path_mtu\":1024,"
+			"\"ah_attr\":{%s,\"dest_mac\":\"02:00:00:00:00:02\"},\"dest_qp_num\":18,"
+			"\"rq_psn\":7,\"max_dest_rd_atomic\":2,\"min_rnr_timer\":1}",
+			rows[i].ah);
+		if (rows[i].says == NULL) {
+			json_decref(rpc_ok("qp_modify", text));
+			assert_state("RTR");
+		} else {
+			assert_int_equal(rpc_code("qp_modify", text), EINVAL_CODE);
+			assert_non_null(strstr(rpc_message(), rows[i].says));
+			assert_state("INIT");
+		}
+		fake_stop();
+	}
+}
+
 static void
 WIRE_14_path_of_a_qp(void **state UNUSED)
 {
@@ -186,6 +244,7 @@ main(void)
 		WITH_FAKE(QP_19_query),
 		WITH_FAKE(TMR_03_slow_timers_draw_a_warning),
 		WITH_FAKE(RX_LNK_02_path_mtu_against_port_mtu),
+		cmocka_unit_test(RX_LNK_02_what_just_fits),
 		WITH_FAKE(WIRE_14_path_of_a_qp),
 		WITH_FAKE(WIRE_15_source_ports),
 		WITH_FAKE(knobs_reach_the_qp),
