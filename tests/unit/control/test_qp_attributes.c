@@ -237,6 +237,36 @@ flight_recorder(void **state UNUSED)
 	assert_int_equal(rpc_code("trace_start", "{\"qp_num\":99}"), REFUSED(ENOENT));
 }
 
+/*
+ * RX-ERR-04: an entry is QPN and FATAL code. data.ernic_fatal_codes has none for a SEND that is
+ * longer than its receive WQE (RESP-NAK-INV-06): such a failure is no entry. The next one is.
+ */
+static void
+RX_ERR_04_failure_without_a_code(void **state UNUSED)
+{
+	struct mbox_msg m = { .type = MBOX_FATAL,
+		.ev = { .qpn = 17,
+			.psn = 9,
+			.time_ns = 8,
+			.rule = RULE_INV_TOO_LONG,
+			.opcode = OP_RC_SEND_LAST,
+			.syndrome = 0x61 } };
+	json_t *v, *f;
+
+	json_decref(rpc_ok("qp_create", qp17));
+	assert_int_equal(mbox_send_up(&fake.mbox[worker_of(17)], &m), 0);
+	v = rpc_ok("qp_query", "{\"qp_num\":17}");
+	f = json_object_get(v, "fatal");
+	assert_non_null(f);
+	assert_true(json_is_null(f));
+	json_decref(v);
+	m.ev.fatal = 21;
+	assert_int_equal(mbox_send_up(&fake.mbox[worker_of(17)], &m), 0);
+	v = rpc_ok("qp_query", "{\"qp_num\":17}");
+	assert_int_equal(number_of(json_object_get(v, "fatal"), "fatal_code"), 21);
+	json_decref(v);
+}
+
 int
 main(void)
 {
@@ -249,6 +279,7 @@ main(void)
 		WITH_FAKE(WIRE_15_source_ports),
 		WITH_FAKE(knobs_reach_the_qp),
 		WITH_FAKE(flight_recorder),
+		WITH_FAKE(RX_ERR_04_failure_without_a_code),
 	};
 
 	return cmocka_run_group_tests(tests, fake_eal, fake_eal_end);
