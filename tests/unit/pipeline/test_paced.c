@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A responder whose QP has a rate: what waits for it, and what does not. */
+#include "bed.h"
+#include "qp_cc.h"
+
+enum { RATED_QPN = 0x12, RATED_PEER = PEER_QPN + 1 };
+
+/** In RTR or RTS, with so many Mb/s after its first CNP (CC-10). */
+static struct qp *
+rated_qp(struct bed *b, enum qp_state state, uint32_t rate)
+{
+	struct qp *qp = bed_qp_with(b, RATED_QPN, RATED_PEER,
+		&(const struct qp_alloc_params){ .max_recv_wr = 16,
+			.max_recv_sge = 4,
+			.max_send_wr = 16,
+			.max_send_sge = 4,
+			.max_dest_rd_atomic = 4,
+			.has_rate = true });
+	struct cc_params p;
+
+	cc_preset(CC_MLX5, &p);
+	p.line_rate = 10000;
+	p.rate_to_set_on_first_cnp = rate;
+	qp->flags |= QPF_CC_RATE;
+	qp_cc_start(qp, &p);
+	atomic_store(&qp->state, state);
+	return qp;
+}
+
+static void
+cnp(struct bed *b)
+{
+	static const uint8_t zeros[16];
+	const struct wire_fields f = { .opcode = OP_CNP,
+		.flags = PKT_BECN,
+		.dest_qpn = RATED_QPN,
+		.payload = zeros,
+		.payload_len = sizeof(zeros) };
+
+	bed_send(b, &f);
+	bed_turn(b);
+	expect_silence(b);
+}
+
+static void
+ask(struct bed *b, struct wire_fields f)
+{
+	f.dest_qpn = RATED_QPN;
+	bed_send(b, &f);
+}
+
+/*
+ * CC-22, CC-10, RESP-16: a responder in RTR slows down, too. 1082 bytes and more at 100 Mb/s are
+ * 86.6 us, and the wheel's ticks are 4.1 us.
+ */
+static void
+CC_22_cnp_in_rtr(void **state)
+{
+	static const enum qp_state states[] = { QPS_RTR, QPS_RTS };
+	struct bed *b = *state;
+
+	for (uint32_t i = 0; i < ARRAY_LEN(states); i++) {
+		struct qp *qp = rated_qp(b, states[i], 100);
+
+		ask(b, read_request(E, MR_VA, 2 * PMTU)); /* at its full rate: both at once */
+		bed_turns(b);
+		expect_packet(b, OP_RC_READ_RESPONSE_FIRST, E, PMTU);
+		expect_packet(b, OP_RC_READ_RESPONSE_LAST, E + 1, PMTU);
+		cnp(b);
+		assert_int_equal(bed_stat(b, STAT_rp_cnp_handled), i + 1);
+		assert_int_equal(bed_stat(b, STAT_rp_cnp_ignored), 0);
+		b->now += TIME_NS_PER_MS / 8;
+		ask(b, read_request(E + 2, MR_VA, 3 * PMTU));
+		bed_turns(b);
+		expect_packet(b, OP_RC_READ_RESPONSE_FIRST, E + 2, PMTU);
+		for (uint32_t k = 1; k < 3; k++) {
+			expect_silence(b);
+			b->now += 60 * TIME_NS_PER_US;
+			bed_turns(b);
+			expect_silence(b);
+			b->now += 40 * TIME_NS_PER_US;
+			bed_turns(b);
+			expect_packet(b,
+				k == 1 ? OP_RC_READ_RESPONSE_MIDDLE : OP_RC_READ_RESPONSE_LAST,
+				E + 2 + k, PMTU);
+		}
+		expect_silence(b);
+		bed_qp_gone(b, qp);
+	}
+}
+
+/*
+ * CC-22, CC-23: behind the last READ response nothing waits for the rate, neither the ACK of a
+ * WRITE, nor an ATOMIC's result, nor a NAK. Before it everything waits, in the order of requests.
+ */
+static void
+CC_22_answers_behind_a_read(void **state)
+{
+	struct bed *b = *state;
+	struct qp *qp = rated_qp(b, QPS_RTS, 1);
+
+	cnp(b);
+	for (uint32_t i = 0; i < 3; i++) {
+		const uint32_t p = E + 4 * i;
+
+		ask(b, read_request(p, MR_VA, PMTU));
+		ask(b, write_only(p + 1, MR_VA, 8));
+		ask(b, fetch_add(p + 2, MR_VA, 1));
+		ask(b, write_only(p + 3, MR_VA, 8));
+		ask(b, write_only(p + 5, MR_VA, 8)); /* one is missing */
+		bed_turns(b);
+		if (i != 0) { /* 1090 bytes at 1 Mb/s: 8.7 ms */
+			expect_silence(b);
+			b->now += 10 * TIME_NS_PER_MS;
+			bed_turns(b);
+		}
+		expect_packet(b, OP_RC_READ_RESPONSE_ONLY, p, PMTU);
+		assert_true(b->now < qp_cc(qp)->cc.due); /* the next response would wait */
+		expect_ack(b, 0x1f, p + 1, 4 * i + 2);
+		expect_packet(b, OP_RC_ATOMIC_ACKNOWLEDGE, p + 2, 0);
+		expect_ack(b, 0x1f, p + 3, 4 * i + 4);
+		expect_ack(b, 0x60, p + 4, 4 * i + 4);
+		expect_silence(b);
+	}
+	bed_qp_gone(b, qp);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(CC_22_cnp_in_rtr),
+		TEST(CC_22_answers_behind_a_read),
+	};
+
+	return cmocka_run_group_tests(tests, bed_group_setup, NULL);
+}
