@@ -222,6 +222,45 @@ peer_ends(void **state)
 	bed_fini(&b);
 }
 
+/*
+ * CM-35: the wait lasts about 2 x packet life + ACK delay, which is what the REQ's local ACK
+ * timeout says (4.096 us x 2^n), so 20 are 4.3 s. Wheel and margin add little.
+ */
+static void
+CM_35_the_wait_is_as_long_as_the_path(void **state)
+{
+	static const struct {
+		uint8_t ack_timeout;
+		ns_t ms;
+	} rows[] = { { 15, 134 }, { 16, 268 }, { 19, 2147 }, { 20, 4295 } };
+	struct bed b;
+
+	(void)state;
+	for (uint32_t i = 0; i < ARRAY_LEN(rows); i++) {
+		const struct cm_terms own = { .qpn = OWN_QPN, .psn = OWN_PSN };
+		const ns_t about = rows[i].ms * TIME_NS_PER_MS;
+
+		bed_init(&b);
+		bed_message(&b, CM_REQ);
+		mad_set(b.mad, REQ_primary_local_ack_timeout, rows[i].ack_timeout);
+		bed_receive(&b);
+		b.c = b.v.conn;
+		assert_int_equal(cm_accept(&b.cm, b.c, &own, NULL, 0, b.now, &b.v), 0);
+		bed_message(&b, CM_RTU);
+		bed_receive(&b);
+		bed_event(&b, CM_EVENT_ESTABLISHED, 0);
+		bed_message(&b, CM_DREQ);
+		bed_receive(&b);
+		bed_state(&b, CM_TIMEWAIT);
+		assert_false(bed_due(&b, about - about / 50));
+		bed_state(&b, CM_TIMEWAIT);
+		assert_true(bed_due(&b, about / 25));
+		bed_event(&b, CM_EVENT_TIMEWAIT_EXIT, 0);
+		bed_over(&b);
+		bed_fini(&b);
+	}
+}
+
 /* CM_24: the peer has started anew, and says so with its old queue pair. */
 static void
 stale(void **state)
@@ -408,6 +447,7 @@ main(void)
 		cmocka_unit_test(no_rtu),
 		cmocka_unit_test(data_first),
 		cmocka_unit_test(peer_ends),
+		cmocka_unit_test(CM_35_the_wait_is_as_long_as_the_path),
 		cmocka_unit_test(stale),
 		cmocka_unit_test(own_end),
 		cmocka_unit_test(rejected),
