@@ -142,12 +142,15 @@ bed_no_cqe(struct bed *b)
 struct mbox_msg
 bed_up(struct bed *b, enum mbox_type type)
 {
+	static const uint64_t stopped[] = { QPS_ERR, QPS_SQE };
 	struct ring_aeq_event e;
 	struct mbox_msg m = { .type = (uint8_t)type };
 
 	if (type != MBOX_EVENT) {
 		assert_int_equal(mbox_recv_up(&b->mbox, &m, 1), 1);
 		assert_int_equal(m.type, type);
+		if (type == MBOX_FATAL) /* QP-16: the QP stands still before anybody hears of it */
+			assert_in_set(m.ev.state, stopped, ARRAY_LEN(stopped));
 		return m;
 	}
 	assert_true(mbox_next_event(&b->mbox, &e));

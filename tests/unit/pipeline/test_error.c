@@ -4,7 +4,10 @@
 
 #include "bed.h"
 
-/* RESP-NAK-05, RESP-NAK-RAE-07, QP-14, AE-11: one NAK, one event, four flushes, then nothing. */
+/*
+ * RESP-NAK-05, RESP-NAK-RAE-07, QP-14, QP-16, AE-11: one NAK, one event, four flushes, then
+ * nothing. The first report says ERR already.
+ */
 static void
 RESP_NAK_05_fatal(void **state)
 {
@@ -27,7 +30,7 @@ RESP_NAK_05_fatal(void **state)
 	assert_int_equal(bed_stat(b, STAT_rx_syndrome_15), 4);
 	assert_int_equal(b->qp->resp.epsn.v, E);
 	assert_int_equal(atomic_load(&b->qp->state), QPS_ERR);
-	bed_up(b, MBOX_FATAL);
+	assert_int_equal(bed_up(b, MBOX_FATAL).ev.state, QPS_ERR); /* QP-16 */
 	m = bed_up(b, MBOX_EVENT);
 	assert_int_equal(m.ev.event, 3);
 	assert_int_equal(m.ev.state, QPS_ERR);
