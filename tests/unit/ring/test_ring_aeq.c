@@ -238,6 +238,22 @@ AEQ_11_flush_map(void **state UNUSED)
 	assert_int_equal(ring_aeq_code_class(0xfff), AEQ_CLASS_ABNORMAL);
 }
 
+/* AEQ-13: iWARP's connections come and go; RoCE has no code for that. */
+static void
+AEQ_13_no_codes_of_connections(void **state UNUSED)
+{
+	static const char *const words[] = { "establish", "connection", "fin ", "syn ", "close",
+		"reset", "terminate" };
+
+	for (uint16_t code = 0; code < 4096; code++) {
+		char text[128];
+
+		snprintf(text, sizeof(text), "%s ", ring_aeq_code_text(code));
+		for (unsigned int i = 0; i < ARRAY_LEN(words); i++)
+			assert_null(strcasestr(text, words[i]));
+	}
+}
+
 static void
 AEQ_14_drain_credits_overflow(void **state UNUSED)
 {
@@ -343,6 +359,7 @@ main(void)
 		cmocka_unit_test(AEQ_03_sources),
 		cmocka_unit_test(AEQ_04_codes_override_the_source),
 		cmocka_unit_test(AEQ_11_flush_map),
+		cmocka_unit_test(AEQ_13_no_codes_of_connections),
 		cmocka_unit_test(AEQ_14_drain_credits_overflow),
 		cmocka_unit_test(AEQ_15_many_producers_one_consumer),
 	};
