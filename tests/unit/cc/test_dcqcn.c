@@ -182,6 +182,34 @@ CC_14_alpha(void **state UNUSED)
 	assert_true(c.alpha <= CC_ALPHA_ONE);
 }
 
+/*
+ * CC-14: a time that has begun is not lost when the one before it ends late: twice one and a half
+ * are three. Alpha of 1023/1024 becomes 1023 x g / 1024 + 5, then g / 1024 of that, twice.
+ */
+static void
+CC_14_halves_add_up(void **state UNUSED)
+{
+	struct cc_params p = f_cc();
+	const double g = 1019.0 / 1024;
+	const double first = 1023.0 / 1024 * g + 5.0 / 1024;
+
+	p.dce_tcp_rtt = 10;
+	cc_start(&c, &p);
+	cc_notified(&c, 10 * MS);
+	cc_advance(&c, 10 * MS + 15 * US);
+	near((uint32_t)(first * CC_ALPHA_ONE), c.alpha, 4);
+	cc_advance(&c, 10 * MS + 30 * US - 1);
+	near((uint32_t)(first * g * CC_ALPHA_ONE), c.alpha, 4);
+	cc_advance(&c, 10 * MS + 30 * US);
+	near((uint32_t)(first * g * g * CC_ALPHA_ONE), c.alpha, 4);
+	/* ... and so without a look in between. */
+	cc_start(&c, &p);
+	cc_notified(&c, 10 * MS);
+	cc_advance(&c, 10 * MS + 15 * US);
+	cc_advance(&c, 10 * MS + 30 * US);
+	near((uint32_t)(first * g * g * CC_ALPHA_ONE), c.alpha, 4);
+}
+
 static void
 CC_15_target(void **state UNUSED)
 {
@@ -435,6 +463,7 @@ main(void)
 		cmocka_unit_test(CC_12_one_cut_a_period),
 		cmocka_unit_test(CC_13_least_factor_and_rate),
 		cmocka_unit_test(CC_14_alpha),
+		cmocka_unit_test(CC_14_halves_add_up),
 		cmocka_unit_test(CC_15_target),
 		cmocka_unit_test(CC_16_fast_recovery),
 		cmocka_unit_test(CC_17_additive_increase),

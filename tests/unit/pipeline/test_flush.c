@@ -400,6 +400,60 @@ AEQ_11_the_last_request_takes_the_status(void **state)
 	gone(b, qp, 0);
 }
 
+/*
+ * REQ-NAK-10, REQ-09: nobody knows what the peer has done of what stood behind the request that it
+ * refused. All of that is flushed, signalled or not, sent or not.
+ */
+static void
+REQ_NAK_10_unsignalled_requests(void **state)
+{
+	enum { SENT = 6, POSTED = 8 };
+	static const uint8_t flags[] = { 0, SEND_SIGNALED };
+	struct bed *b = *state;
+
+	for (uint32_t k = 0; k < ARRAY_LEN(flags); k++) {
+		struct mbox_msg m = { .type = MBOX_QP_POSTED };
+		struct qp *qp = deep(b, 0);
+		struct ring_cqe c;
+
+		qp->window = qp->req.window = SENT;
+		for (uint32_t i = 0; i < POSTED; i++) {
+			struct ring_send_wqe *send = ring_produce_slot(&sends[0], DEPTH);
+
+			*send = (struct ring_send_wqe){
+				.wr_id = 40 + i, .opcode = WR_SEND, .flags = flags[k]
+			};
+			ring_produce_commit(&sends[0]);
+		}
+		m.qp.qp = qp;
+		assert_int_equal(bed_tell(b, &m), 0);
+		bed_turns(b);
+		for (uint32_t i = 0; i < SENT; i++)
+			expect_packet(b, OP_RC_SEND_ONLY, S + i, 0);
+		expect_silence(b);
+		bed_send(b, &(const struct wire_fields){ .opcode = OP_RC_ACKNOWLEDGE,
+				    .dest_qpn = qp->qpn,
+				    .psn = psn(S + 1),
+				    .aeth = { .syndrome = AETH_NAK | NAK_INV_REQ } });
+		bed_turns(b);
+		expect_silence(b);
+		if (flags[k] != 0) {
+			assert_int_equal(ring_cq_poll(&cqs[0].ring, &c, 1), 1);
+			assert_int_equal(c.wr_id, 40);
+			assert_int_equal(c.status, WC_SUCCESS);
+		}
+		for (uint32_t i = 1; i < POSTED; i++) {
+			assert_int_equal(ring_cq_poll(&cqs[0].ring, &c, 1), 1);
+			assert_int_equal(c.wr_id, 40 + i);
+			assert_int_equal(c.status, i == 1 ? WC_REM_INV_REQ_ERR : WC_WR_FLUSH_ERR);
+		}
+		assert_int_equal(ring_cq_poll(&cqs[0].ring, &c, 1), 0);
+		bed_up(b, MBOX_FATAL);
+		bed_no_up(b);
+		gone(b, qp, 0);
+	}
+}
+
 int
 main(void)
 {
@@ -414,6 +468,7 @@ main(void)
 		TEST(clients_take_turns),
 		TEST(AE_08_the_last_wqe_is_told_while_others_flush),
 		TEST(AEQ_11_the_last_request_takes_the_status),
+		TEST(REQ_NAK_10_unsignalled_requests),
 	};
 
 	return cmocka_run_group_tests(tests, bed_group_setup, NULL);

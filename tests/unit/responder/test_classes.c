@@ -151,6 +151,49 @@ RESP_CLS_01_every_row(void **state)
 	}
 }
 
+/*
+ * RESP-CLS-B-01, RESP-RNR-02: a WRITE of several packets is open when its last one finds no WQE, or
+ * comes too early. The WRITE stays open, nothing of the queue is used, and it ends as it should.
+ */
+static void
+RESP_CLS_B_01_inside_a_write(void **state)
+{
+	const struct spec last = {
+		.op = OP_RC_WRITE_LAST_IMM, .psn = E + 2, .len = 10, .flags = PKT_ACKREQ, .imm = 7
+	};
+	struct spec early = last;
+
+	(void)state;
+	early.psn = E + 3;
+	for (int gap = 0; gap < 2; gap++) {
+		struct bed s;
+
+		bed_init(&s);
+		s.wqes = gap;
+		FEED(&s, WRITE_FIRST(E, 2058));
+		FEED(&s, .op = OP_RC_WRITE_MIDDLE, .psn = E + 1, .len = PMTU);
+		feed_spec(&s, gap != 0 ? early : last);
+		expect_nak(&s, gap != 0 ? NAK_SEQ : RNR_12, E + 2, 0);
+		assert_int_equal(s.v.event, 0);
+		assert_int_equal(s.v.wc_status, WC_SUCCESS);
+		assert_int_equal(s.v.fatal, 0);
+		assert_int_equal(s.r.open, s.before.open);
+		assert_int_equal(s.r.received, s.before.received);
+		assert_int_equal(s.r.wqe_active, s.before.wqe_active);
+		assert_int_equal(s.r.va, s.before.va);
+		assert_int_equal(s.r.rkey, s.before.rkey);
+		assert_int_equal(s.wqes, gap);
+		s.wqes = 1;
+		s.now += 640 * TIME_NS_PER_US + TIME_NS_PER_MS; /* of code 12, and more */
+		feed_spec(&s, last);
+		expect_ack(&s, E + 2, 1);
+		assert_int_equal(s.v.act, ACT_ACK | ACT_TAKE_WQE | ACT_PLACE_WRITE | ACT_COMPLETE);
+		assert_true(s.v.va == MR_VA + 2048);
+		assert_int_equal(s.v.byte_len, 2058);
+		assert_int_equal(s.wqes, 0);
+	}
+}
+
 static void
 AE_10_event_kind_with_completion(void **state)
 {
@@ -285,6 +328,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(RESP_CLS_01_every_row),
+		cmocka_unit_test(RESP_CLS_B_01_inside_a_write),
 		cmocka_unit_test(AE_10_event_kind_with_completion),
 		cmocka_unit_test(RESP_CLS_D_01_not_a_request),
 		cmocka_unit_test(RESP_CLS_G_01_cq_overflow),

@@ -248,6 +248,50 @@ RX_SYN_near_ones_agree(void **state)
 		assert_true(seen[kind] == (both | ((kind & KIND_IPV6) == 0 ? ipv4 : 0)));
 	}
 }
+
+/* CC-02: of the four ECN fields 11 alone is CE, whoever reads the frame, and whatever its DSCP. */
+static void
+CC_02_ecn_of_every_reader(void **state)
+{
+	static const uint8_t dscps[] = { 0, 1, 26, 48, 63 };
+
+	(void)state;
+	for (uint32_t i = 0; i < KINDS * ARRAY_LEN(dscps) * 4; i++) {
+		const uint32_t kind = i % KINDS, ecn = i / KINDS % 4;
+		const uint32_t tos = dscps[i / KINDS / 4] * 4u | ecn;
+		const uint16_t want = ecn == 3 ? PKT_CE : 0;
+		uint8_t f[FRAME_MAX + MORE + 4];
+		const uint32_t len = (uint32_t)near_frame(kind, f);
+		uint8_t *ip = f + WIRE_ETH_LEN + ((kind & KIND_TAG) != 0 ? WIRE_VLAN_LEN : 0);
+		struct wire_pkt p;
+
+		if ((kind & KIND_IPV6) != 0) {
+			put16(ip, 0x6000 | tos << 4);
+		} else {
+			ip[1] = (uint8_t)tos;
+			ipv4_fix_sum(ip);
+		}
+		assert_int_equal(wire_parse_any(&port, f, len, &p), WIRE_CLASS_ROCE);
+		assert_true(p.faults == 0);
+		assert_int_equal(p.flags & PKT_CE, want);
+		if (wire_has_wide()) {
+			assert_true(read_near(&port, f, len, &p));
+			assert_int_equal(p.flags & PKT_CE, want);
+		}
+		if (kind != 0)
+			continue;
+		assert_true(read_plain(&port, f, len, &p));
+		assert_int_equal(p.flags & PKT_CE, want);
+		if (wire_has_half()) {
+			assert_true(read_half(&port, f, len, &p));
+			assert_int_equal(p.flags & PKT_CE, want);
+		}
+		if (wire_has_wide()) {
+			assert_true(read_wide(&port, f, len, &p));
+			assert_int_equal(p.flags & PKT_CE, want);
+		}
+	}
+}
 #endif
 
 /* RX-SYN-10, RX-SYN-12, RX-SYN-00: lengths that agree, all but agree, wrap, and are cut short. */
@@ -326,6 +370,7 @@ main(void)
 		cmocka_unit_test(RX_SYN_10_lengths_agree),
 #if WIRE_WIDE
 		cmocka_unit_test(RX_SYN_near_ones_agree),
+		cmocka_unit_test(CC_02_ecn_of_every_reader),
 #endif
 		cmocka_unit_test(RX_SYN_09_sum),
 	};
