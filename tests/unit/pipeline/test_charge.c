@@ -271,6 +271,53 @@ RX_ERR_04_entry_before_the_completion(void **state)
 }
 
 /*
+ * RX-FATAL-22: a READ or WRITE of more than 2^31 bytes is code 22 with a good R_Key. Where R_Key,
+ * range or access (RX-PREC-03, step 8) would fail at its first byte already, it is 23. The NAK is
+ * that of the length, which comes first.
+ */
+static void
+RX_FATAL_22_and_a_bad_key(void **state)
+{
+	static const struct {
+		uint64_t va;
+		uint32_t rkey;
+		uint8_t fatal;
+	} rows[] = {
+		{ MR_VA, MR_KEY, 22 }, { MR_VA + MR_LEN - 1, MR_KEY, 22 }, { MR_VA, 0xbad, 23 },
+		{ MR_VA + MR_LEN, MR_KEY, 23 }, { MR_VA - 1, MR_KEY, 23 },
+		{ RQ_VA, RQ_KEY, 23 }, /* local access only */
+	};
+	struct bed *b = *state;
+
+	for (size_t i = 0; i < 2 * ARRAY_LEN(rows); i++) {
+		const uint64_t va = rows[i / 2].va;
+		struct wire_fields f = write_only(E, va, PMTU);
+		struct mbox_msg m;
+
+		print_message("# %s 0x%x key 0x%x\n", i % 2 != 0 ? "WRITE" : "READ",
+			(unsigned int)va, rows[i / 2].rkey);
+		if (i % 2 != 0)
+			f.opcode = OP_RC_WRITE_FIRST;
+		else
+			f = read_request(E, va, 0);
+		f.reth = (struct wire_reth){ va, rows[i / 2].rkey, 0x80000001 };
+		bed_send(b, &f);
+		bed_turn(b);
+		expect_ack(b, 0x61, E, 0);
+		expect_silence(b);
+		m = bed_up(b, MBOX_FATAL);
+		assert_int_equal(m.ev.qpn, QPN);
+		assert_int_equal(m.ev.fatal, rows[i / 2].fatal);
+		m = bed_up(b, MBOX_EVENT);
+		assert_int_equal(m.ev.event, 2); /* EVENT_QP_REQ_ERR */
+		bed_no_up(b);
+		assert_int_equal(bed_teardown(state), 0);
+		assert_int_equal(bed_setup(state), 0);
+		b = *state;
+	}
+}
+
+/*
  * Accounting over a mixture: received = accepted + control + every kind of drop (bed_turn checks).
  */
 static void
@@ -329,6 +376,7 @@ main(void)
 		TEST(CM_37_management_among_dropped),
 		TEST(RX_ERR_04_fatal_entry),
 		TEST(RX_ERR_04_entry_before_the_completion),
+		TEST(RX_FATAL_22_and_a_bad_key),
 		TEST(accounting_of_a_mixture),
 	};
 
