@@ -247,8 +247,7 @@ carry_out(struct admin *adm, struct admin_qp *rec, const struct qp_attr *attr, u
 
 /* Address vector: path, MAC, and whether the path MTU fits the port. */
 static int
-take_path(struct admin *adm, struct admin_qp *rec, struct qp_attr *attr, uint32_t mask,
-	struct refusal *r)
+take_path(struct admin *adm, struct admin_qp *rec, struct qp_attr *attr, struct refusal *r)
 {
 	const struct admin_way way = { .key = "ah_attr",
 		.ah = &rec->ah,
@@ -256,10 +255,9 @@ take_path(struct admin *adm, struct admin_qp *rec, struct qp_attr *attr, uint32_
 		.link = &rec->link,
 		.path = &attr->path,
 		.resolved = &attr->path_resolved };
-	int rc = 0;
+	/* RX-LNK-02, in SQD, too: with IPv6 or a VLAN tag, frames get longer. */
+	int rc = admin_path_mtu_check(adm, &way, attr->path_mtu, r);
 
-	if ((mask & QP_ATTR_PATH_MTU) != 0)
-		rc = admin_path_mtu_check(adm, &way, attr->path_mtu, r);
 	if (rc == 0)
 		rc = admin_path_make(adm, rec, &way, r);
 	if (rc == 0)
@@ -345,7 +343,7 @@ admin_walk_plan(struct admin *adm, struct admin_qp *rec, const struct conf_qp *c
 	}
 	if (rc == 0 && (ch->mask & QP_ATTR_AV) != 0) {
 		rec->ah = conf->ah_attr;
-		rc = take_path(adm, rec, &ch->attr, ch->mask, r);
+		rc = take_path(adm, rec, &ch->attr, r);
 	}
 	return rc == 0 ? admin_alternate_take(adm, rec, conf, ch, r) : rc;
 }

@@ -17,7 +17,11 @@ struct cm_conn *cm_new(struct cm *cm, bool active);
 void cm_link(struct cm *cm, struct cm_conn *c, uint32_t chain);
 /** The connection that this peer calls by this id, with this REQ. */
 struct cm_conn *cm_by_remote(struct cm *cm, const struct cm_path *path, uint32_t id, uint64_t tid);
-/** The connection with this queue pair of the peer (CM-24). */
+/**
+ * The connection with this queue pair of the peer (CM-24). The peer's address must be the same,
+ * too: a GUID is only what a peer says of itself, and a stranger who says another's would end or
+ * refuse the other's connections.
+ */
 struct cm_conn *cm_by_qpn(struct cm *cm, const struct cm_path *path, uint64_t guid, uint32_t qpn);
 /** Who listens there; NULL: nobody. */
 struct cm_listener *cm_listener_of(struct cm *cm, const struct cm_path *path, uint64_t service_id);

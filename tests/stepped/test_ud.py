@@ -160,6 +160,21 @@ class Faults(dut_ud.UdCase):
         self.assertEqual(0x33333333, self.qp()["qkey"] if isinstance(self.qp()["qkey"], int)
                          else int(self.qp()["qkey"], 0))
 
+    def test_UD_24_qkey_in_every_transition(self):
+        """The one attribute that each transition of UD up to SQE to RTS takes."""
+        self.ud(qp_state="INIT", sq_psn=None, recv=8)
+        for i, (state, more) in enumerate((("INIT", {}), ("RTR", {}), ("RTS", {"sq_psn": 1}),
+                                           ("RTS", {}), ("SQD", {}), ("SQD", {}), ("RTS", {}))):
+            qkey = 0x44444440 + i
+            if i == 4:      # RTS to SQD takes nothing but en_sqd_async_notify
+                self.rpc("qp_modify", qp_num=QPN, qp_state=state)
+                continue
+            self.rpc("qp_modify", qp_num=QPN, qp_state=state, qkey=hex(qkey), **more)
+            self.assertEqual(state, self.state())
+            if state != "INIT":
+                self.quiet(self.datagram(b"old", qkey=qkey ^ 1), self.datagram(b"y", qkey=qkey))
+                self.assertEqual(1, len(self.cqes()))
+
     def test_UD_18_pkey(self):
         self.ud()
         self.quiet(self.datagram(b"a", pkey=0x1234), self.datagram(b"b", pkey=0x7FFF))

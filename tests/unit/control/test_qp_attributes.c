@@ -72,6 +72,20 @@ RX_LNK_02_path_mtu_against_port_mtu(void **state UNUSED)
 #define V6      "\"dest_ip\":\"fd00::2\""
 #define IN_VLAN ",\"vlan\":5"
 
+static void
+start_with_mtu(uint32_t mtu)
+{
+	char text[512];
+
+	snprintf(text, sizeof(text),
+		"{\"version\":1,\"lcores\":{\"control\":0,\"workers\":[1,2]},"
+		"\"ports\":[{\"name\":\"p0\",\"device\":\"net_ring0\","
+		"\"ipv4\":\"10.0.0.1\",\"ipv6\":\"fd00::1\",\"mtu\":%u}],"
+		"\"pds\":[\"pd0\"],\"cqs\":[{\"name\":\"cq0\",\"cqe\":16}]}",
+		mtu);
+	fake_start(text);
+}
+
 /*
  * RX-LNK-02 at the edge. The longest packet of a path MTU of 1024 is a WRITE ONLY with immediate:
  * IP header, UDP 8, BTH 12, RETH 16, immediate 4, 1024, ICRC 4. That is 1088 with IPv4, 1108 with
@@ -99,14 +113,8 @@ RX_LNK_02_what_just_fits(void **state UNUSED)
 		char text[512];
 
 		print_message("# mtu %u frame %u %s\n", rows[i].mtu, rows[i].max_frame, rows[i].ah);
-		snprintf(text, sizeof(text),
-			"{\"version\":1,\"lcores\":{\"control\":0,\"workers\":[1,2]},"
-			"\"ports\":[{\"name\":\"p0\",\"device\":\"net_ring0\","
-			"\"ipv4\":\"10.0.0.1\",\"ipv6\":\"fd00::1\",\"mtu\":%u}],"
-			"\"pds\":[\"pd0\"],\"cqs\":[{\"name\":\"cq0\",\"cqe\":16}]}",
-			rows[i].mtu);
 		fake_max_frame = rows[i].max_frame;
-		fake_start(text);
+		start_with_mtu(rows[i].mtu);
 		fake_max_frame = usual;
 		bring_to("INIT");
 		snprintf(text, sizeof(text),
@@ -122,6 +130,53 @@ RX_LNK_02_what_just_fits(void **state UNUSED)
 			assert_non_null(strstr(rpc_message(), rows[i].says));
 			assert_state("INIT");
 		}
+		fake_stop();
+	}
+}
+
+/* RX-LNK-02: a path that comes in SQD must fit, too; the path MTU is the one of RTR. */
+static void
+RX_LNK_02_another_path_in_sqd(void **state UNUSED)
+{
+	static const struct {
+		uint32_t mtu, max_frame;
+		const char *ah, *says; /* NULL: it fits */
+	} rows[] = {
+		{ 1088, 1102, V4, NULL },
+		{ 1088, 1102, V4 IN_VLAN, "carries 1102" },
+		{ 1088, 1106, V4 IN_VLAN, NULL },
+		{ 1107, 1200, V6, "has mtu 1107" },
+		{ 1108, 1122, V6, NULL },
+		{ 1108, 1122, V6 IN_VLAN, "carries 1122" },
+	};
+	const uint32_t usual = fake_max_frame;
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		const struct qp *qp;
+		char text[512];
+
+		print_message("# mtu %u frame %u %s\n", rows[i].mtu, rows[i].max_frame, rows[i].ah);
+		fake_max_frame = rows[i].max_frame;
+		start_with_mtu(rows[i].mtu);
+		fake_max_frame = usual;
+		json_decref(create_with("{\"path_mtu\":1024,\"ah_attr\":{" V4
+					",\"dest_mac\":\"02:00:00:00:00:02\"}}"));
+		modify("\"qp_state\":\"SQD\"");
+		snprintf(text, sizeof(text),
+			"{\"qp_num\":17,\"qp_state\":\"SQD\","
+			"\"ah_attr\":{%s,\"dest_mac\":\"02:00:00:00:00:03\"}}",
+			rows[i].ah);
+		qp = qp_lookup(fake.env.qps, 17);
+		if (rows[i].says == NULL) {
+			json_decref(rpc_ok("qp_modify", text));
+			assert_int_equal(qp->attr.path.dmac[5], 3);
+		} else {
+			assert_int_equal(rpc_code("qp_modify", text), EINVAL_CODE);
+			assert_non_null(strstr(rpc_message(), rows[i].says));
+			assert_int_equal(qp->attr.path.dmac[5], 2);
+			assert_false(qp->attr.path.ipv6 || qp->attr.path.vlan);
+		}
+		assert_state("SQD");
 		fake_stop();
 	}
 }
@@ -275,6 +330,7 @@ main(void)
 		WITH_FAKE(TMR_03_slow_timers_draw_a_warning),
 		WITH_FAKE(RX_LNK_02_path_mtu_against_port_mtu),
 		cmocka_unit_test(RX_LNK_02_what_just_fits),
+		cmocka_unit_test(RX_LNK_02_another_path_in_sqd),
 		WITH_FAKE(WIRE_14_path_of_a_qp),
 		WITH_FAKE(WIRE_15_source_ports),
 		WITH_FAKE(knobs_reach_the_qp),
