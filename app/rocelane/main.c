@@ -281,8 +281,8 @@ eal_start(const struct args *args, const struct conf *conf, struct eal_args *ea)
 	/* EAL keeps pointers into argv: eal_args_free() only after rte_eal_cleanup(). */
 	taken = rte_eal_init(ea->argc, ea->argv);
 	if (taken < 0) {
-		log_error("EAL does not start: %s (%s)", rte_strerror(rte_errno),
-			eal_hint(rte_errno));
+		log_error("EAL does not start%s%s (%s)", rte_errno != 0 ? ": " : "",
+			rte_errno != 0 ? rte_strerror(rte_errno) : "", eal_hint(rte_errno));
 		return -EIO;
 	}
 	/* What is no option, and no option's value, it puts behind the rest. */

@@ -36,7 +36,7 @@ cm_arm(struct cm *cm, struct cm_conn *c, ns_t after, ns_t now)
 	wheel_arm(&cm->wheel, &c->timer, tick_after(at));
 }
 
-/** How long packets of the old connection may still arrive (CM-35). */
+/** How long packets of the old connection may arrive (CM-35); a peer names it: not for hours. */
 static ns_t
 time_wait(const struct cm_conn *c)
 {
