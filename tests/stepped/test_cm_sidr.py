@@ -36,6 +36,15 @@ class Asks(CmCase):
     def half_open(self):
         return self.cm_count("cm_half_open")
 
+    def test_CM_41_listener_whose_queue_pair_cannot_be_made(self):
+        """It leaves nothing: neither its name, nor its service, nor a place."""
+        more = {"port": "p0", "service_port": PORT + 1, "ps": "UDP", "accept": "ask"}
+        for _ in range(300):
+            with self.assertRaises(dut.RpcError) as e:
+                self.rpc("cm_listen", name="l2", qp={**UD, "pd": "nobody"}, **more)
+            self.assertIn("nobody", str(e.exception))
+        self.rpc("cm_listen", name="l2", qp=UD, **more)
+
     def test_CM_41_yes(self):
         event = self.asked()
         private = bytes.fromhex(event["private_data"])

@@ -149,6 +149,8 @@ CC_32_losses(void **state UNUSED)
 	near(25250, thousandths(), 2);
 	cc_delay_lost(&c, true, 300 * US);
 	near(12625, thousandths(), 2);
+	near(5050000, c.rate, 1000); /* so many frames in 20 us, from the loss on (CC-33) */
+	assert_string_equal("decrease", cc_stage_name(c.stage));
 	/* A response between: they are not three in a row. */
 	sample(20, 0, 320);
 	cc_delay_lost(&c, true, 400 * US);

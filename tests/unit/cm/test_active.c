@@ -87,6 +87,7 @@ request(void **state)
 	expect(m, REQ_path_mtu, 4);
 	expect(m, REQ_pkey, 0xffff);
 	expect(m, REQ_srq, 1);
+	expect(m, REQ_end_to_end_flow_control, 1); /* FLOW-01: credits in each ACK */
 	expect(m, REQ_primary_local_lid, 0xffff);
 	expect(m, REQ_primary_remote_lid, 0xffff);
 	expect(m, REQ_primary_hop_limit, 64);
@@ -145,6 +146,33 @@ private_data(void **state)
 	expect(mad_peek(b.v.out[0].mad, REQ_private_data), IP_ip_version, 6);
 	assert_memory_equal(mad_peek(b.v.out[0].mad, REQ_private_data) + 4, ask.path.own_gid, 16);
 	assert_memory_equal(mad_peek(b.v.out[0].mad, REQ_private_data) + 20, ask.path.peer_gid, 16);
+	bed_fini(&b);
+}
+
+/* CM_24: the queue pair that the REP named has a connection, so its own REQ is a stale one. */
+static void
+stale_from_the_other_side(void **state)
+{
+	struct bed b;
+
+	(void)state;
+	bed_init(&b);
+	connect_bed(&b);
+	rep(&b);
+	mad_set(b.mad, REP_local_ca_guid, PEER_GUID);
+	bed_receive(&b);
+	bed_event(&b, CM_EVENT_ESTABLISHED, 0);
+	bed_message(&b, CM_REQ);
+	mad_set(b.mad, REQ_local_comm_id, PEER_ID + 1);
+	bed_receive(&b);
+	assert_int_equal(b.v.drop, CM_DROP_refused);
+	expect(b.v.out[0].mad, REJ_reason, 10);
+	assert_int_equal(b.cm.n, 1);
+	/* One of another adapter has nothing to do with it. */
+	mad_set(b.mad, REQ_local_ca_guid, PEER_GUID + 1);
+	bed_receive(&b);
+	assert_int_equal(b.v.drop, CM_DROP_NONE);
+	assert_int_equal(b.cm.n, 2);
 	bed_fini(&b);
 }
 
@@ -452,6 +480,7 @@ main(void)
 		cmocka_unit_test(request),
 		cmocka_unit_test(private_data),
 		cmocka_unit_test(established),
+		cmocka_unit_test(stale_from_the_other_side),
 		cmocka_unit_test(ack_timeouts),
 		cmocka_unit_test(silence),
 		cmocka_unit_test(mra),

@@ -208,6 +208,44 @@ patient_flood(void **state)
 }
 
 /*
+ * CM_40: only what a program has answered may end for another host: the first such of the flood
+ * does, whatever stands before it.
+ */
+static void
+room_behind_the_undecided(void **state)
+{
+	enum { HOSTILE = 1, HONEST = 2, UNDECIDED = 5, ALL = 16 };
+	struct bed b;
+	uint32_t ended = 0;
+
+	(void)state;
+	bed_init(&b);
+	/* Half of the places go to whoever comes, the others to those who come again. */
+	for (int again = 0; again < 2; again++, b.now += TIME_NS_PER_S)
+		for (uint32_t i = 1; i <= ALL; i++) {
+			from_mac(&b, HOSTILE, i, i);
+			if (i > UNDECIDED)
+				answered(&b);
+		}
+	assert_int_equal(b.cm.half_open, ALL);
+	from_mac(&b, HONEST, 200, 1000);
+	b.now += TIME_NS_PER_S;
+	from_mac(&b, HONEST, 200, 1000);
+	assert_true(answered(&b));
+	while (bed_due(&b, 0))
+		if (b.v.over) {
+			/* Those that came when half was taken get less time than the others. */
+			if (b.v.conn->remote_id <= ALL / 2) {
+				assert_int_equal(b.v.conn->remote_id, UNDECIDED + 1);
+				ended++;
+			}
+			cm_forget(&b.cm, b.v.conn);
+		}
+	assert_int_equal(ended, 1);
+	bed_fini(&b);
+}
+
+/*
  * CM_40: a host that finishes what it begins, and ends none of it, leaves an eighth of all to
  * others: to those who ask, and to programs here.
  */
@@ -277,6 +315,7 @@ main(void)
 		cmocka_unit_test(flood),
 		cmocka_unit_test(repeated_flood),
 		cmocka_unit_test(patient_flood),
+		cmocka_unit_test(room_behind_the_undecided),
 		cmocka_unit_test(endless_mra),
 		cmocka_unit_test(those_that_stay),
 	};

@@ -31,6 +31,7 @@ accepted(void **state)
 	expect(rep, REP_local_ca_guid, OWN_GUID);
 	assert_true(mad_get(rep, REP_target_ack_delay) != 0);
 	assert_true(mad_get(rep, REP_failover_accepted) <= 1);
+	expect(rep, REP_end_to_end_flow_control, 1);
 	assert_memory_equal(mad_peek(rep, REP_private_data), "yes", 4);
 	assert_int_equal(b.c->taken.retry_cnt, 5);
 	assert_int_equal(b.c->taken.rnr_retry, 6);
