@@ -36,9 +36,9 @@ set_taken(struct broker_memory *m)
 	pthread_mutex_unlock(&taken_lock);
 }
 
-/* @return 0, or -EROFS: no other connection of the process has it. */
+/* @return 0, or -EROFS: no other connection of the process has it; -ERANGE: of another size. */
 static int
-take_again(struct broker_memory *m)
+take_again(struct broker_memory *m, uint64_t size)
 {
 	const pid_t pid = process_of(m->conn);
 	struct broker_memory *other;
@@ -47,7 +47,7 @@ take_again(struct broker_memory *m)
 	pthread_mutex_lock(&taken_lock);
 	TAILQ_FOREACH (other, &taken, taken) {
 		if (pid > 0 && other->pid == pid && other->dev == m->dev && other->ino == m->ino) {
-			rc = mem_area_again(&m->area, &other->area);
+			rc = other->size != size ? -ERANGE : mem_area_again(&m->area, &other->area);
 			break;
 		}
 	}
@@ -257,16 +257,17 @@ is_unsealed(int rc)
 static int
 map(struct broker_memory *m, int fd, const struct stat *st, const struct broker_terms *t)
 {
+	const uint64_t size = (uint64_t)st->st_size;
 	uint8_t *host;
 	int rc;
 
 	m->dev = st->st_dev;
 	m->ino = st->st_ino;
-	rc = mem_area_take(&m->area, fd);
+	rc = mem_area_take(&m->area, fd, size);
 	if (rc == -EROFS)
-		rc = take_again(m);
+		rc = take_again(m, size);
 	if (rc == 0) {
-		m->size = (uint64_t)st->st_size;
+		m->size = size;
 		set_taken(m);
 	} else if (t->any && is_unsealed(rc)) {
 		rc = mem_area_adopt(&m->area, fd, t->offset, t->length, &host);

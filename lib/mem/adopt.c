@@ -136,7 +136,7 @@ freeze(int fd, struct stat *st)
 }
 
 int
-mem_area_take(struct mem_area *a, int fd)
+mem_area_take(struct mem_area *a, int fd, uint64_t size)
 {
 	struct stat st;
 	uint64_t bytes;
@@ -145,6 +145,9 @@ mem_area_take(struct mem_area *a, int fd)
 
 	*a = (struct mem_area){ .fd = -1, .node = -1 };
 	rc = check(fd, F_SEAL_SHRINK, 0, 1, &st);
+	/* Sealed, it gets no shorter any more: what the caller knows of it holds. */
+	if (rc == 0 && (uint64_t)st.st_size != size)
+		rc = -ERANGE;
 	if (rc == 0)
 		rc = page_of(fd, &st, &page);
 	if (rc != 0)

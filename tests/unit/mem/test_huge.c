@@ -87,7 +87,7 @@ a_client_s_hugepages_are_sealed(void **state UNUSED)
 		return; /* pages_that_are_not_there() is the other way */
 	own = mmap(NULL, 2 * TWO_MIB, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	assert_true(own != MAP_FAILED);
-	assert_int_equal(mem_area_take(&a, fd), 0);
+	assert_int_equal(mem_area_take(&a, fd, 2 * TWO_MIB), 0);
 	assert_int_equal(a.page_size, TWO_MIB);
 	assert_int_equal(a.len, 2 * TWO_MIB);
 	assert_true(a.guard != 0);
@@ -95,7 +95,7 @@ a_client_s_hugepages_are_sealed(void **state UNUSED)
 	assert_int_equal(madvise(own, TWO_MIB, MADV_REMOVE), -1);
 	own[TWO_MIB + 5] = 0x5a; /* what was mapped before is the client's still */
 	assert_int_equal(a.base[TWO_MIB + 5], 0x5a);
-	assert_int_equal(mem_area_take(&again, fd), -EROFS);
+	assert_int_equal(mem_area_take(&again, fd, 2 * TWO_MIB), -EROFS);
 	mem_area_destroy(&a);
 	munmap(own, 2 * TWO_MIB);
 	close(fd);
@@ -113,7 +113,7 @@ holes_are_refused(void **state UNUSED)
 	assert_int_equal(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)TWO_MIB,
 				 (off_t)TWO_MIB),
 		0);
-	assert_int_equal(mem_area_take(&a, fd), -ENODATA);
+	assert_int_equal(mem_area_take(&a, fd, 2 * TWO_MIB), -ENODATA);
 	assert_null(a.base);
 	assert_int_equal(fcntl(fd, F_GET_SEALS), LIMITING);
 	close(fd);
@@ -131,7 +131,7 @@ pages_that_are_not_there(void **state UNUSED)
 	print_message("# none to spare: %s\n",
 		none ? "with pages of 1 GiB" : "not to be had, the system has pages of 1 GiB");
 	if (none) {
-		assert_int_equal(mem_area_take(&a, fd), -ENODATA);
+		assert_int_equal(mem_area_take(&a, fd, ONE_GIB), -ENODATA);
 		assert_int_equal(fcntl(fd, F_GET_SEALS), LIMITING);
 		assert_int_equal(mem_area_adopt(&a, fd, 0, ONE_GIB, &host), -ENOMEM);
 		assert_null(a.base);
