@@ -280,6 +280,7 @@ broker_conn_limit(struct broker_conn *c, const struct broker_limits *limits)
 {
 	atomic_store_explicit(&c->line_max, limits->line, memory_order_relaxed);
 	atomic_store_explicit(&c->values_max, limits->values, memory_order_relaxed);
+	atomic_store_explicit(&c->may, limits->may, memory_order_relaxed);
 }
 
 bool

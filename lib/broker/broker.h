@@ -37,16 +37,22 @@ struct broker_memory;
 struct broker_making;
 struct broker_signal;
 
+#define BROKER_BATCH 64 /* requests of a line; of more nothing is prepared */
+
 /** What a line may be. */
 struct broker_limits {
 	size_t line;     /* bytes without the newline */
 	uint32_t values; /* JSON values, about; 0: any number */
+	uint32_t may;    /* bits of broker_slow.who: what is prepared for it */
 };
+
+struct broker_slow;
 
 /** What was made in the thread for one request, before it was handed over. */
 struct broker_gift {
 	struct broker_gift *next;
-	const json_t *of;             /* the request */
+	const json_t *of; /* the request */
+	const struct broker_slow *kind;
 	int rc;                       /* 0 or -errno */
 	struct broker_memory *memory; /* one use of it; NULL: none, or taken */
 	struct mem_area area;         /* base NULL: none, or taken */
@@ -75,10 +81,17 @@ struct broker_request {
 typedef void (*broker_prepare_fn)(
 	const void *ctx, struct broker_conn *c, struct broker_gift *gift, const json_t *params);
 
+/** A kind of requests that need such work. */
+struct broker_slow {
+	broker_prepare_fn prepare;
+	uint32_t who; /* for whose lines: others are refused, and nothing is made for them */
+	bool once;    /* for one request of a line at most */
+};
+
 /** Set once; used by all threads at a time. */
 struct broker_hooks {
-	/** @return what is to be called for a request, or NULL. */
-	broker_prepare_fn (*find)(const void *ctx, const json_t *request);
+	/** @return what is to be done for a request, or NULL. */
+	const struct broker_slow *(*find)(const void *ctx, const json_t *request);
 	const void *ctx;
 	/** The control lcore's: the thread of the connection with this tag has ended. */
 	void (*ended)(void *ctx, void *tag);

@@ -65,6 +65,7 @@ struct broker_conn {
 	_Atomic bool ended;
 	_Atomic size_t line_max;
 	_Atomic uint32_t values_max;
+	_Atomic uint32_t may; /* broker_limits.may */
 	_Atomic size_t bytes_done;
 	_Atomic uint64_t mapped;
 	_Atomic uint64_t counted_bytes;

@@ -292,8 +292,8 @@ next_request(struct broker_conn *c)
 
 /* ---- handing over ---------------------------------------------------------------------------- */
 
-static broker_prepare_fn
-prepares(const struct broker_conn *c, const json_t *one)
+static const struct broker_slow *
+slow_of(const struct broker_conn *c, const json_t *one)
 {
 	const struct broker_hooks *h = broker_hooks_of(c->b);
 
@@ -307,27 +307,45 @@ is_slow(const struct broker_conn *c, const struct broker_request *q)
 	size_t i;
 
 	if (!json_is_array(q->json))
-		return prepares(c, q->json) != NULL;
+		return slow_of(c, q->json) != NULL;
 	json_array_foreach (q->json, i, one) {
-		if (prepares(c, one) != NULL)
+		if (slow_of(c, one) != NULL)
 			return true;
 	}
 	return false;
 }
 
+/* Has a request of this kind its gift already, in this line? */
+static bool
+has_gift(const struct broker_request *q, const struct broker_slow *kind)
+{
+	for (const struct broker_gift *g = q->gifts; g != NULL; g = g->next) {
+		if (g->kind == kind)
+			return true;
+	}
+	return false;
+}
+
+/* Who will be refused gets nothing made: it costs memory and time that nobody has paid for. */
 static void
 prepare_one(struct broker_conn *c, struct broker_request *q, const json_t *one)
 {
-	const broker_prepare_fn fn = prepares(c, one);
-	struct broker_gift *g = fn != NULL ? calloc(1, sizeof(*g)) : NULL;
+	const struct broker_slow *slow = slow_of(c, one);
+	struct broker_gift *g;
 
+	if (slow == NULL ||
+		(slow->who & atomic_load_explicit(&c->may, memory_order_relaxed)) == 0 ||
+		(slow->once && has_gift(q, slow)))
+		return;
+	g = calloc(1, sizeof(*g));
 	if (g == NULL)
 		return;
 	g->area = (struct mem_area){ .fd = -1, .node = -1 };
 	g->of = one;
+	g->kind = slow;
 	g->next = q->gifts;
 	q->gifts = g;
-	fn(broker_hooks_of(c->b)->ctx, c, g, json_object_get(one, "params"));
+	slow->prepare(broker_hooks_of(c->b)->ctx, c, g, json_object_get(one, "params"));
 }
 
 static void
@@ -338,6 +356,8 @@ prepare(struct broker_conn *c, struct broker_request *q)
 
 	if (!json_is_array(q->json))
 		prepare_one(c, q, q->json);
+	if (json_array_size(q->json) > BROKER_BATCH)
+		return;
 	json_array_foreach (q->json, i, one)
 		prepare_one(c, q, one);
 }

@@ -37,10 +37,10 @@ const struct rpc_table methods_all[] = {
 };
 
 const struct rpc_slow methods_slow[] = {
-	{ "client_open", method_client_open_prepare },
-	{ "client_presence", method_client_presence_prepare },
-	{ "client_mr_register", method_client_mr_prepare },
-	{ "client_mr_rereg", method_client_mr_rereg_prepare },
-	{ "mr_register", method_mr_prepare },
-	{ NULL, NULL },
+	{ "client_open", { method_client_open_prepare, RPC_MAY_OPEN, true } },
+	{ "client_presence", { method_client_presence_prepare, RPC_MAY_APP, true } },
+	{ "client_mr_register", { method_client_mr_prepare, RPC_MAY_APP, false } },
+	{ "client_mr_rereg", { method_client_mr_rereg_prepare, RPC_MAY_APP, false } },
+	{ "mr_register", { method_mr_prepare, RPC_MAY_OPERATE, false } },
+	{ NULL, { NULL, 0, false } },
 };

@@ -10,7 +10,7 @@
 
 #include "env.h"
 
-#define BATCH_MAX       64
+#define BATCH_MAX       BROKER_BATCH
 #define BATCH_REPLY_MAX (2u << 20)
 
 static const struct rpc_method *

@@ -257,20 +257,15 @@ watch_process(struct rpc_server *s, struct rpc_client *cl)
 	}
 }
 
-static const struct broker_limits *
-limits_of(bool app)
-{
-	static const struct broker_limits small = { RPC_APP_LINE_MAX, RPC_APP_VALUES };
-	static const struct broker_limits large = { RPC_LINE_MAX, 0 };
-
-	return app ? &small : &large;
-}
+static const struct broker_limits of_app = { RPC_APP_LINE_MAX, RPC_APP_VALUES, RPC_MAY_APP };
+static const struct broker_limits of_limited = { RPC_APP_LINE_MAX, RPC_APP_VALUES, RPC_MAY_OPEN };
+static const struct broker_limits of_others = { RPC_LINE_MAX, 0, RPC_MAY_OPEN | RPC_MAY_OPERATE };
 
 void
 rpc_server_is_app(struct rpc_client *cl, struct app *app)
 {
 	cl->app = app;
-	broker_conn_limit(cl->conn, limits_of(true));
+	broker_conn_limit(cl->conn, &of_app);
 }
 
 /* One that is admitted. */
@@ -287,7 +282,8 @@ take_in(struct rpc_server *s, int fd, const struct rpc_client *as, struct refusa
 		*cl = *as;
 		cl->fd = fd;
 		/* From the start on: its thread may read before this one goes on. */
-		cl->conn = broker_conn_start(s->broker, fd, limits_of(cl->limited), place);
+		cl->conn = broker_conn_start(
+			s->broker, fd, cl->limited ? &of_limited : &of_others, place);
 	}
 	if (cl == NULL || cl->conn == NULL) {
 		free(cl);

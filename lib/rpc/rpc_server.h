@@ -92,7 +92,14 @@ struct rpc_table;
 /** A method whose slow part is done before it is called, in the connection's thread. */
 struct rpc_slow {
 	const char *name;
-	broker_prepare_fn prepare; /* its context is the struct rpc_server */
+	struct broker_slow slow; /* its context is the struct rpc_server; `who`: enum rpc_may */
+};
+
+/** Whose requests are prepared: those that check_who() lets through. */
+enum rpc_may {
+	RPC_MAY_OPEN = 1,    /* a connection that is no client yet */
+	RPC_MAY_APP = 2,     /* a client */
+	RPC_MAY_OPERATE = 4, /* not a client, and not by the clients' socket */
 };
 
 /** Upwards: what others have to hear. Set once, by the owner of the loop. */

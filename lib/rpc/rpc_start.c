@@ -37,7 +37,7 @@ find_cpus(cpu_set_t *cpus)
 }
 
 /* What takes long of a request; the tables never change. */
-static broker_prepare_fn
+static const struct broker_slow *
 find_slow(const void *ctx, const json_t *request)
 {
 	const struct rpc_server *s = ctx;
@@ -46,7 +46,7 @@ find_slow(const void *ctx, const json_t *request)
 
 	while (name != NULL && m != NULL && m->name != NULL) {
 		if (strcmp(m->name, name) == 0)
-			return m->prepare;
+			return &m->slow;
 		m++;
 	}
 	return NULL;

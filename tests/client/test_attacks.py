@@ -281,6 +281,32 @@ class Work(Case):
             op.call("mr_deregister", name="large")
             op.call("pd_dealloc", name="large")
 
+    def peak_mib(self, *lines):
+        """How much more memory the dataplane has at any time until these lines are answered."""
+        with open("/proc/%d/clear_refs" % PID, "w", encoding="ascii") as f:
+            f.write("5")    # VmHWM begins anew
+        before = self.status_mib("VmRSS")
+        for line in lines:
+            with connect() as s:
+                s.settimeout(60)
+                s.sendall(json.dumps(line).encode() + b"\n")
+                self.assertIn(b"error", s.recv(65536))
+        return self.status_mib("VmHWM") - before
+
+    @staticmethod
+    def status_mib(key):
+        with open("/proc/%d/status" % PID, encoding="ascii") as f:
+            return next(int(text.split()[1]) // 1024 for text in f if text.startswith(key + ":"))
+
+    def test_what_is_refused_is_not_made(self):
+        """An operator's region asked for by a client, and more clients than a line may open."""
+        region = {"jsonrpc": "2.0", "id": 1, "method": "mr_register", "params": {
+            "name": "x", "pd": "p", "length": 512 * MIB, "access": ["LOCAL_WRITE"],
+            "fill": "zero"}}
+        open_ = {"jsonrpc": "2.0", "id": 1, "method": "client_open", "params": {"abi": 1}}
+        self.assertLess(self.peak_mib([open_, region]), 64)
+        self.assertLess(self.peak_mib(*[[open_] * 300] * 4), 64)
+
     def test_no_descriptor_to_watch_a_process(self):
         """Whoever cannot be watched is sent away with the reason, at each descriptor that lacks."""
         soft, hard = resource.prlimit(PID, resource.RLIMIT_NOFILE)

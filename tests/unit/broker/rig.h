@@ -44,11 +44,19 @@ prepare(const void *ctx, struct broker_conn *conn, struct broker_gift *gift, con
 	gift->rc = broker_memory_get(conn, ctx, gift);
 }
 
-static broker_prepare_fn
+/* For whom requests are that say "slow", or "once". */
+enum { RIG_MAY = 2, RIG_MAY_NOT = 1 };
+
+static const struct broker_slow *
 find(const void *ctx, const json_t *request)
 {
+	static const struct broker_slow slow = { prepare, RIG_MAY, false };
+	static const struct broker_slow once = { prepare, RIG_MAY, true };
+
 	(void)ctx;
-	return json_object_get(request, "slow") != NULL ? prepare : NULL;
+	return json_object_get(request, "slow") != NULL   ? &slow
+	       : json_object_get(request, "once") != NULL ? &once
+							  : NULL;
 }
 
 static void
@@ -65,7 +73,7 @@ setup(void **state UNUSED)
 	const struct broker_hooks hooks = {
 		.find = find, .ctx = &terms, .ended = on_end, .ended_ctx = &tag
 	};
-	const struct broker_limits limits = { 4096, 100 };
+	const struct broker_limits limits = { 4096, 100, RIG_MAY };
 	int pair[2];
 
 	terms = (struct broker_terms){ .length = 1, .most = 1 << 20 };

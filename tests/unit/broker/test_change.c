@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A memfd that its client changes between two looks of the thread. The linker leads the call that
- * seals it here.
+ * What the thread makes before a request is looked at: for whom, and of a memfd that its client
+ * changes meanwhile. The linker leads the call that seals it here.
  */
 #include "rig.h"
 
@@ -105,10 +105,58 @@ it_stays(void **state UNUSED)
 	close(fd);
 }
 
+static uint32_t
+gifts(const struct broker_request *q)
+{
+	uint32_t n = 0;
+
+	for (const struct broker_gift *g = q->gifts; g != NULL; g = g->next)
+		n++;
+	return n;
+}
+
+/* A line of `n` such requests; how many got something. */
+static uint32_t
+gifts_of(const char *one, uint32_t n)
+{
+	char line[2048] = "[";
+	struct broker_request *q;
+	uint32_t got;
+
+	for (uint32_t i = 0; i < n; i++) {
+		strcat(line, one);
+		strcat(line, i + 1 < n ? "," : "]\n");
+	}
+	say(line);
+	q = next();
+	assert_int_equal(q->kind, BROKER_LINE);
+	got = gifts(q);
+	broker_conn_done(q);
+	return got;
+}
+
+/* Nothing is made for who will be refused. */
+static void
+for_whom_and_how_many(void **state UNUSED)
+{
+	struct broker_limits limits = { 4096, 1000, RIG_MAY_NOT };
+
+	broker_conn_limit(c, &limits);
+	assert_int_equal(gifts_of("{\"slow\":1}", 1), 0);
+	assert_int_equal(gifts_of("{\"once\":1}", 3), 0);
+	limits.may |= RIG_MAY;
+	broker_conn_limit(c, &limits);
+	assert_int_equal(gifts_of("{\"slow\":1}", 3), 3);
+	assert_int_equal(gifts_of("{\"once\":1}", 3), 1);
+	assert_int_equal(gifts_of("{\"slow\":1}", BROKER_BATCH), BROKER_BATCH);
+	assert_int_equal(gifts_of("{\"slow\":1}", BROKER_BATCH + 1), 0);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(for_whom_and_how_many, setup, teardown),
 		cmocka_unit_test_setup_teardown(it_gets_shorter, setup, teardown),
 		cmocka_unit_test_setup_teardown(it_gets_longer, setup, teardown),
 		cmocka_unit_test_setup_teardown(it_stays, setup, teardown),

@@ -23,7 +23,7 @@ static struct broker_conn *c;
 static int mine; /* our end of the connection */
 static int tag;
 
-static broker_prepare_fn
+static const struct broker_slow *
 find(const void *ctx UNUSED, const json_t *request UNUSED)
 {
 	return NULL;
@@ -38,7 +38,7 @@ static int
 setup(void **state UNUSED)
 {
 	const struct broker_hooks hooks = { .find = find, .ended = on_end };
-	const struct broker_limits limits = { 4096, 100 };
+	const struct broker_limits limits = { 4096, 100, 0 };
 	int pair[2];
 
 	b = broker_new(&hooks);
