@@ -14,10 +14,12 @@
 /** Frames in the order in which they are to leave. */
 struct chosen {
 	struct rte_mbuf *m[CHOSEN];
-	uint32_t len[CHOSEN]; /* once the port has a frame, its length is not ours to read */
 	uint8_t prio[CHOSEN];
 	uint32_t at[PRIO_N]; /* of each queue, so many */
-	uint32_t n;
+	uint32_t n, most;
+	/* Of the first of each queue. Once the port has a frame, its length is not ours to read. */
+	uint32_t len[PRIO_N][CHOSEN];
+	uint32_t known[PRIO_N];
 };
 
 static struct tx_queue *
@@ -35,18 +37,19 @@ left_in(const struct tx_queue *q, const struct chosen *c, uint32_t prio)
 }
 
 static inline uint32_t
-next_len(const struct tx_queue *q, const struct chosen *c, uint32_t prio)
+next_len(const struct tx_queue *q, struct chosen *c, uint32_t prio)
 {
-	return q->m[q->head + c->at[prio]]->pkt_len;
+	const uint32_t at = c->at[prio];
+
+	if (at == c->known[prio])
+		c->len[prio][c->known[prio]++] = q->m[q->head + at]->pkt_len;
+	return c->len[prio][at];
 }
 
 static inline void
 choose_one(struct chosen *c, const struct tx_queue *q, uint32_t prio)
 {
-	struct rte_mbuf *m = q->m[q->head + c->at[prio]++];
-
-	c->m[c->n] = m;
-	c->len[c->n] = m->pkt_len;
+	c->m[c->n] = q->m[q->head + c->at[prio]++];
 	c->prio[c->n++] = (uint8_t)prio;
 }
 
@@ -65,8 +68,10 @@ choose_strict(struct worker *w, uint32_t port, uint32_t may, struct chosen *c)
 		if (weight[i] != 0)
 			weighted |= BIT32(i);
 		else
-			while (c->n < CHOSEN && left_in(q, c, i) != 0)
+			while (c->n < c->most && left_in(q, c, i) != 0) {
+				next_len(q, c, i);
 				choose_one(c, q, i);
+			}
 	}
 	return weighted;
 }
@@ -78,27 +83,27 @@ choose_weighted(struct worker *w, uint32_t port, uint32_t busy, struct chosen *c
 	const uint8_t *weight = w->conf.ports[port].prio->weight;
 	struct prio_tx *t = w->prio_tx[port];
 
-	while (c->n < CHOSEN && busy != 0) {
-		const uint32_t i = t->next;
+	while (c->n < c->most && busy != 0) {
+		const uint32_t i = t->turn.next;
 		const struct tx_queue *q = queue_of(w, port, i);
 
-		if ((busy >> i & 1) != 0 && !t->begun) {
-			t->deficit[i] += weight[i] * QUANTUM;
-			t->begun = true;
+		if ((busy >> i & 1) != 0 && !t->turn.begun) {
+			t->turn.deficit[i] += weight[i] * QUANTUM;
+			t->turn.begun = true;
 		}
-		while ((busy >> i & 1) != 0 && c->n < CHOSEN &&
-			next_len(q, c, i) <= t->deficit[i]) {
-			t->deficit[i] -= next_len(q, c, i);
+		while ((busy >> i & 1) != 0 && c->n < c->most &&
+			next_len(q, c, i) <= t->turn.deficit[i]) {
+			t->turn.deficit[i] -= next_len(q, c, i);
 			choose_one(c, q, i);
 			if (left_in(q, c, i) == 0) {
-				t->deficit[i] = 0; /* who has nothing to send saves nothing */
+				t->turn.deficit[i] = 0; /* who has nothing to send saves nothing */
 				busy &= ~BIT32(i);
 			}
 		}
-		if (c->n == CHOSEN)
+		if (c->n == c->most)
 			return;
-		t->next = (uint8_t)((i + 1) % PRIO_N);
-		t->begun = false;
+		t->turn.next = (uint8_t)((i + 1) % PRIO_N);
+		t->turn.begun = false;
 	}
 }
 
@@ -112,39 +117,46 @@ forget(struct worker *w, uint32_t port)
 		if (q->head != q->tail)
 			return;
 	}
-	w->prio_tx[port]->next = 0;
-	w->prio_tx[port]->begun = false;
+	w->prio_tx[port]->turn.next = 0;
+	w->prio_tx[port]->turn.begun = false;
 }
 
-/** The port took the first `sent`; the others stay where they are, and have their turn back. */
+/** `most` of what these priorities have, strict ones first. */
 static void
-settle(struct worker *w, uint32_t port, const struct chosen *c, uint32_t sent)
+choose(struct worker *w, uint32_t port, uint32_t may, uint32_t most, struct chosen *c)
+{
+	c->n = 0;
+	c->most = most;
+	memset(c->at, 0, sizeof(c->at));
+	choose_weighted(w, port, choose_strict(w, port, may, c), c);
+}
+
+/** The port took the first `sent`. The others stay where they are. @param all there are none. */
+static void
+settle(struct worker *w, uint32_t port, const struct chosen *c, uint32_t sent, bool all)
 {
 	struct prio_tx *t = w->prio_tx[port];
+	uint32_t gone[PRIO_N] = { 0 };
 	uint64_t bytes = 0;
 
-	for (uint32_t i = 0; i < c->n; i++) {
+	for (uint32_t i = 0; i < sent; i++) {
 		const uint32_t prio = c->prio[i];
+		const uint32_t len = c->len[prio][gone[prio]++];
 		struct tx_queue *q = queue_of(w, port, prio);
 
-		if (i >= sent) {
-			if (w->conf.ports[port].prio->weight[prio] != 0)
-				t->deficit[prio] += c->len[i];
-			continue;
-		}
 		q->head++;
 		q->gone++;
 		if (q->head == q->tail)
 			q->head = q->tail = 0;
 		t->stats.tx_packets[prio]++;
-		t->stats.tx_bytes[prio] += c->len[i];
-		bytes += c->len[i];
+		t->stats.tx_bytes[prio] += len;
+		bytes += len;
 	}
 	stats_add(&w->stats, STAT_tx_packets, sent);
 	stats_add(&w->stats, STAT_tx_bytes, bytes);
 	stats_add(&w->port_stats[port], STAT_tx_packets, sent);
 	stats_add(&w->port_stats[port], STAT_tx_bytes, bytes);
-	if (sent == c->n)
+	if (all)
 		forget(w, port);
 }
 
@@ -170,19 +182,28 @@ pipeline_prio_tx(struct worker *w, uint32_t port)
 {
 	const struct pipeline_port *p = &w->conf.ports[port];
 	const uint32_t may = ~pause_mask(&p->prio->pause, w->now);
-	uint32_t total = 0, sent;
+	struct prio_tx *t = w->prio_tx[port];
+	uint32_t total = 0, sent, n;
+	struct prio_turn turn;
 	struct chosen c;
 
 	look_at_queues(w, port);
 	do {
-		c.n = 0;
-		memset(c.at, 0, sizeof(c.at));
-		choose_weighted(w, port, choose_strict(w, port, may, &c), &c);
-		if (c.n == 0)
+		turn = t->turn;
+		memset(c.known, 0, sizeof(c.known));
+		choose(w, port, may, CHOSEN, &c);
+		n = c.n;
+		if (n == 0)
 			break;
-		sent = rte_eth_tx_burst(p->id, p->tx_queue, c.m, (uint16_t)c.n);
-		ASSERT(sent <= c.n);
-		settle(w, port, &c, sent);
+		sent = rte_eth_tx_burst(p->id, p->tx_queue, c.m, (uint16_t)n);
+		ASSERT(sent <= n);
+		if (sent < n) {
+			/* The turn goes on behind what the port took, not behind what was chosen. */
+			t->turn = turn;
+			choose(w, port, may, sent, &c);
+			ASSERT(c.n == sent);
+		}
+		settle(w, port, &c, sent, sent == n);
 		total += sent;
 	} while (sent == CHOSEN);
 	return total;

@@ -18,12 +18,17 @@
 
 #define PRIO_ROOM 512 /* frames that wait at a priority: requests stop at TX_HIGH, answers here */
 
-/** What a worker knows of a port's priorities. */
-struct prio_tx {
-	struct prio_stats stats;
+/** Deficit round robin: how far it is. */
+struct prio_turn {
 	int64_t deficit[PRIO_N]; /* bytes that a weighted queue may still send in its turn */
 	uint8_t next;            /* whose turn it is */
 	bool begun;              /* ... and it has had its quantum */
+};
+
+/** What a worker knows of a port's priorities. */
+struct prio_tx {
+	struct prio_stats stats;
+	struct prio_turn turn;
 };
 
 /** Stage 11 for such a port. @return frames that it took. */

@@ -97,6 +97,8 @@ class Hosts(dut.DutCase):
                 ICMPv6ND_NA(tgt=ip, S=1, O=1) / ICMPv6NDOptDstLLAddr(lladdr=MAC9)
             self.assertEqual([], self.host(wrong))
             self.assertFalse(self.qp(0x30 + i)["path_resolved"])
+            self.assertEqual([vlan], [n["vlan"] for n in self.rpc("neighbor_list")
+                                      if n.get("ipv6") == ip and n["paths"]])
             self.host(tagged(Ether(src=mac, dst=DUT_MAC), vlan) /
                       IPv6(src=ip, dst=DUT6, hlim=255) / ICMPv6ND_NA(tgt=ip, S=1, O=1) /
                       ICMPv6NDOptDstLLAddr(lladdr=mac))

@@ -199,6 +199,39 @@ list_filters_and_pages(void **state UNUSED)
 }
 
 static void
+assert_workers_have(json_int_t first, json_int_t second)
+{
+	json_t *v = rpc_ok("worker_list", NULL);
+
+	assert_int_equal(number_of(json_array_get(v, 0), "qps"), first);
+	assert_int_equal(number_of(json_array_get(v, 1), "qps"), second);
+	json_decref(v);
+}
+
+/* A QP that moves is counted where it is, and the next one goes where fewer are. */
+static void
+workers_count_their_qps(void **state UNUSED)
+{
+	json_t *v = create_with("{\"count\":4,\"qp_num\":100,\"cap\":{\"max_recv_wr\":1}}");
+
+	json_decref(v);
+	assert_workers_have(2, 2);
+	for (int i = 0; i < 4; i++) {
+		char text[64];
+
+		snprintf(text, sizeof(text), "{\"qp_num\":%d,\"worker\":1}", 100 + i);
+		json_decref(rpc_ok("qp_modify", text));
+	}
+	assert_workers_have(0, 4);
+	json_decref(create_with("{\"qp_num\":200}"));
+	assert_workers_have(1, 4);
+	json_decref(rpc_ok("qp_modify", "{\"qp_num\":200,\"worker\":1}"));
+	assert_workers_have(0, 5);
+	json_decref(rpc_ok("qp_destroy", "{\"qp_num\":200}"));
+	assert_workers_have(0, 4);
+}
+
+static void
 QP_18_destroy_takes_it_from_the_worker(void **state UNUSED)
 {
 	json_decref(rpc_ok("qp_create", qp17));
@@ -263,6 +296,7 @@ main(void)
 		WITH_FAKE(create_refusals),
 		WITH_FAKE(recv_feed_has_a_region_of_its_own),
 		WITH_FAKE(list_filters_and_pages),
+		WITH_FAKE(workers_count_their_qps),
 		WITH_FAKE(QP_18_destroy_takes_it_from_the_worker),
 		WITH_FAKE(cq_of_one_worker_or_several),
 	};
