@@ -153,8 +153,8 @@ is_by_port(const json_t *ports, json_t *rules)
 	return false;
 }
 
-static json_t *
-faults_load(const char *file)
+json_t *
+control_faults_read(const char *file)
 {
 	json_t *rules;
 	json_error_t e;
@@ -178,9 +178,9 @@ faults_load(const char *file)
 }
 
 void
-control_faults(const char *path, const char *file)
+control_faults(const char *path, json_t *faults)
 {
-	json_t *rules = file != NULL ? faults_load(file) : json_null();
+	json_t *rules = faults != NULL ? faults : json_null();
 	json_t *ports, *port, *value;
 	const char *key;
 	char why[512];
@@ -197,7 +197,6 @@ control_faults(const char *path, const char *file)
 				rules);
 	}
 	json_decref(ports);
-	json_decref(rules);
 }
 
 /* ---- failures -------------------------------------------------------------------------------- */

@@ -234,16 +234,21 @@ main(int argc, char **argv)
 {
 	struct options o = { .socket = NULL };
 	char library[PATH_MAX];
+	json_t *faults = NULL;
 	int status;
 
 	fds_standard(); /* or a record or a socket is what messages go to */
 	parse(argc, argv, &o);
 	plane_library(library);
+	/* Before signals are held: whoever reads a FIFO in vain may end us. */
+	if (o.faults != NULL)
+		faults = control_faults_read(o.faults);
 	signals_hold();
 	choose_plane(&o);
-	faults_set = o.faults != NULL;
+	faults_set = faults != NULL;
 	if (faults_set)
-		control_faults(plane.socket, o.faults);
+		control_faults(plane.socket, faults);
+	json_decref(faults);
 	control_mark(plane.socket);
 	join("LD_LIBRARY_PATH", library, getenv("LD_LIBRARY_PATH"));
 	/* ASan wants to be the first of all libraries, and does not need it. */

@@ -69,8 +69,10 @@ void files_remove(void);
 
 /** Wait until it answers. Ends the program if it does not, or at a signal that would have. */
 void control_await(const char *socket);
-/** Rules of a file: of all ports, or {"PORT": rules, …}. NULL: take all rules away. */
-void control_faults(const char *socket, const char *file);
+/** Rules of a file: of all ports, or {"PORT": rules, …}. A FIFO's may take their time. */
+json_t *control_faults_read(const char *file);
+/** These are in force from now on. @param faults stays the caller's. NULL: take all rules away. */
+void control_faults(const char *socket, json_t *faults);
 /** Remember which queue pairs have failed so far. */
 void control_mark(const char *socket);
 /** A line for each that failed since then. @return how many. */

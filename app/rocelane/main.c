@@ -36,6 +36,7 @@
 
 enum { EXIT_CLEAN = 0, EXIT_RUN = 1, EXIT_CONFIG = 2 };
 
+#define PRINT_MS    1000  /* a reader of the counters may take for the first of them */
 #define DESCRIPTORS 65536 /* there is room for at once */
 #define ARENAS      256   /* of malloc(); each connection has a thread */
 
@@ -185,10 +186,19 @@ control_loop(double duration_s)
 	}
 }
 
+/* The end does not wait for a reader: a second for all lines. */
 static void
-print_line(void *ctx UNUSED, const char *line)
+print_line(void *ctx, const char *line)
 {
-	puts(line);
+	bool *gave_up = ctx;
+
+	if (*gave_up)
+		return;
+	*gave_up = fds_would_wait(STDOUT_FILENO, PRINT_MS);
+	if (*gave_up)
+		log_warn("the counters are not printed: nobody reads standard output");
+	else
+		puts(line);
 }
 
 /* Ports, memory and sockets are there: the rest is given up. */
@@ -244,7 +254,7 @@ run(const struct args *args, const struct conf *conf)
 		log_info("stopping");
 		notify_stopping();
 		telemetry_stop();
-		control_print_counters(dp.control, print_line, NULL);
+		control_print_counters(dp.control, print_line, &(bool){ false });
 	}
 	dataplane_stop_control(&dp);
 	atomic_store_explicit(&dp.workers_stop, true, memory_order_relaxed);

@@ -11,6 +11,8 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -31,6 +33,18 @@ fds_standard(void)
 			open("/dev/null", fd == STDOUT_FILENO ? O_RDONLY : O_WRONLY) != fd)
 			return;
 	}
+}
+
+/**
+ * Would a short write wait longer than that? A pipe that nobody empties, a terminal that was
+ * stopped. Files are always ready; an error is the write's to tell.
+ */
+static inline bool
+fds_would_wait(int fd, int ms)
+{
+	struct pollfd p = { .fd = fd, .events = POLLOUT };
+
+	return poll(&p, 1, ms) == 0;
 }
 
 /**

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "log.h"
 
+#include "fds.h"
+
 #include <stdarg.h>
+#include <stdatomic.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -17,9 +21,22 @@ sink_stderr(void *ctx UNUSED, enum log_level level, const char *line)
 		[LOG_INFO] = "info",
 		[LOG_DEBUG] = "debug",
 	};
-	char buf[LINE_MAX_BYTES + 32];
-	int n = snprintf(buf, sizeof(buf), "rocelane: %s: %s\n", names[level], line);
+	static _Atomic uint32_t lost;
+	char buf[LINE_MAX_BYTES + 128];
+	uint32_t before;
+	int n;
 
+	/* Nobody who waits for us may wait for whoever reads this. */
+	if (fds_would_wait(STDERR_FILENO, 0)) {
+		lost++;
+		return;
+	}
+	before = atomic_exchange(&lost, 0);
+	n = before == 0 ? snprintf(buf, sizeof(buf), "rocelane: %s: %s\n", names[level], line)
+			: snprintf(buf, sizeof(buf),
+				  "rocelane: warning: %u lines of the log are lost: nobody read "
+				  "them\nrocelane: %s: %s\n",
+				  before, names[level], line);
 	if (n > 0 && write(STDERR_FILENO, buf, (size_t)n) < 0)
 		return; /* nowhere left to complain */
 }

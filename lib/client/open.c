@@ -220,10 +220,13 @@ greet(struct context *ctx)
 	int rc;
 
 	if (f != NULL) {
-		/* As the dataplane's lists may show it: no blanks. */
+		/* As the dataplane's lists may show it: printing ASCII without blanks. */
 		if (fgets(name, sizeof(name), f) == NULL)
 			name[0] = '\0';
 		name[strcspn(name, " \t\n")] = '\0';
+		for (char *at = name; *at != '\0'; at++)
+			if (*at < '!' || *at > '~')
+				*at = '_';
 		fclose(f);
 	}
 	if (name[0] != '\0')

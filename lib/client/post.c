@@ -221,8 +221,27 @@ slot(struct ring *r, const _Atomic uint32_t *done, uint32_t limit)
 	return ring_produce_slot(r, limit);
 }
 
-int
-rl_post_send(struct rl_qp *pub, struct rl_send_wr *wr, struct rl_send_wr **bad)
+/* Would all of them be taken? @return 0, or -errno. */
+static int
+check_all(const struct qp *qp, const struct rl_send_wr *wr)
+{
+	const uint32_t done = atomic_load_explicit(&qp->sq_done, memory_order_acquire);
+	const uint32_t room = qp->cap.max_send_wr - (qp->sq.prod - done);
+	uint64_t bytes;
+
+	for (uint32_t n = 0; wr != NULL; wr = wr->next) {
+		const int rc = check_send(qp, wr, &bytes);
+
+		if (rc != 0)
+			return rc;
+		if (n++ == room)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static ALWAYS_INLINE int
+post_send(struct rl_qp *pub, struct rl_send_wr *wr, struct rl_send_wr **bad, bool whole)
 {
 	struct qp *qp = qp_of(pub);
 	struct context *ctx = context_of(pub->context);
@@ -242,7 +261,9 @@ rl_post_send(struct rl_qp *pub, struct rl_send_wr *wr, struct rl_send_wr **bad)
 			pub->qp_num, rl_qp_state_str(pub->state));
 	}
 	spin_lock(&qp->sq_lock);
-	for (; wr != NULL; wr = wr->next) {
+	if (whole)
+		rc = check_all(qp, wr);
+	for (; wr != NULL && rc == 0; wr = wr->next) {
 		struct ring_send_wqe *wqe;
 		uint64_t bytes = 0;
 
@@ -274,6 +295,18 @@ rl_post_send(struct rl_qp *pub, struct rl_send_wr *wr, struct rl_send_wr **bad)
 		rc = rc != 0 ? rc : rang;
 	}
 	return rc;
+}
+
+int
+rl_post_send(struct rl_qp *pub, struct rl_send_wr *wr, struct rl_send_wr **bad)
+{
+	return post_send(pub, wr, bad, false);
+}
+
+int
+rl_post_send_all(struct rl_qp *pub, struct rl_send_wr *wr)
+{
+	return post_send(pub, wr, NULL, true);
 }
 
 /*

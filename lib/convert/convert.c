@@ -309,6 +309,8 @@ run_blocked(uint8_t *stack, struct window *w)
 		rc = w->here ? pass_here(w) : run_helper(stack, w);
 		if (w->stop)
 			convert_go();
+		else if (w->uffd >= 0)
+			convert_wait_anew(w->at, w->len);
 	}
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	return rc < 0 ? (int)rc : (int)w->result;

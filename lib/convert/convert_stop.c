@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Threads stand still: a signal to each, and a handler that waits. See convert_stop.h. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -161,8 +162,9 @@ put_back(void)
 		syscall(SYS_rt_sigaction, STOP_SIGNAL, &before, NULL, sizeof(before.mask));
 }
 
+/* @param number of the stop; 0: the handler only comes and goes. */
 static int
-prepare(void)
+prepare(uint32_t number)
 {
 	struct action ours = { .handler = handler,
 		.flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK | RESTORER,
@@ -184,10 +186,8 @@ prepare(void)
 		before = was;
 	if (syscall(SYS_rt_sigaction, STOP_SIGNAL, &ours, NULL, sizeof(ours.mask)) != 0)
 		return -errno;
-	if (++stops == 0)
-		stops = 1;
 	__atomic_store_n(&table->n, 0, __ATOMIC_RELEASE);
-	__atomic_store_n(&table->closed, stops, __ATOMIC_RELEASE);
+	__atomic_store_n(&table->closed, number, __ATOMIC_RELEASE);
 	return 0;
 }
 
@@ -209,22 +209,36 @@ read_of(uint32_t tid, const char *name, char *text, size_t size)
 	return n;
 }
 
+/*
+ * What it sleeps in. @param values out: six arguments, the stack's address, the instruction's.
+ * @return the system call's number; -1: it runs, or is not there.
+ */
+static long
+call_of(uint32_t tid, uint64_t values[8])
+{
+	char text[256], *at = text;
+	long number;
+
+	if (read_of(tid, "syscall", text, sizeof(text)) <= 0)
+		return -1;
+	number = strtol(text, &at, 10);
+	if (at == text) /* "running" */
+		return -1;
+	for (size_t i = 0; i < 8; i++)
+		values[i] = strtoull(at, &at, 16);
+	return number;
+}
+
 /* Does it wait without a limit? */
 static void
 see_wait(struct entry *e)
 {
-	char text[256], *at = text;
-	uint64_t values[8]; /* six arguments, the stack's address, the instruction's */
-	long number;
+	uint64_t values[8];
+	const long number = call_of(e->tid, values);
 
 	e->number = NOT_SLEEPING;
-	if (read_of(e->tid, "syscall", text, sizeof(text)) <= 0)
+	if (number < 0)
 		return;
-	number = strtol(text, &at, 10);
-	if (at == text) /* "running" */
-		return;
-	for (size_t i = 0; i < 8; i++)
-		values[i] = strtoull(at, &at, 16);
 	e->sp = values[6];
 	e->pc = values[7];
 	for (size_t i = 0; i < sizeof(waits) / sizeof(waits[0]); i++) {
@@ -238,16 +252,10 @@ see_wait(struct entry *e)
 
 /* @return 0, also if it has ended; or -errno. */
 static int
-call_one(uint32_t tid)
+send_to(uint32_t tid)
 {
 	siginfo_t info = { .si_signo = STOP_SIGNAL, .si_code = SI_QUEUE };
-	const uint32_t n = table->n;
 
-	if (n == THREADS)
-		return -E2BIG;
-	table->threads[n] = (struct entry){ .tid = tid };
-	see_wait(&table->threads[n]);
-	__atomic_store_n(&table->n, n + 1, __ATOMIC_RELEASE);
 	info.si_pid = getpid();
 	info.si_uid = getuid();
 	info.si_value.sival_ptr = table;
@@ -255,6 +263,19 @@ call_one(uint32_t tid)
 		errno == ESRCH)
 		return 0;
 	return -errno;
+}
+
+static int
+call_one(uint32_t tid)
+{
+	const uint32_t n = table->n;
+
+	if (n == THREADS)
+		return -E2BIG;
+	table->threads[n] = (struct entry){ .tid = tid };
+	see_wait(&table->threads[n]);
+	__atomic_store_n(&table->n, n + 1, __ATOMIC_RELEASE);
+	return send_to(tid);
 }
 
 /* The first thread, once it has ended before the others, stays in the list. */
@@ -321,7 +342,9 @@ convert_stop(void)
 
 	if (dir < 0)
 		return -errno;
-	rc = prepare();
+	if (++stops == 0)
+		stops = 1;
+	rc = prepare(stops);
 	if (rc != 0) {
 		close(dir);
 		return rc;
@@ -349,4 +372,46 @@ convert_go(void)
 	__atomic_store_n(&table->closed, 0, __ATOMIC_RELEASE);
 	syscall(SYS_futex, &table->closed, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 	put_back();
+}
+
+/* Does it sleep at a word there that others than this process may know, too? */
+static bool
+waits_at(uint32_t tid, uintptr_t at, size_t len)
+{
+	uint64_t values[8];
+	const long number = call_of(tid, values);
+
+	return number == SYS_futex_waitv || (number == SYS_futex && values[0] - at < len &&
+						    (values[1] & FUTEX_PRIVATE_FLAG) == 0);
+}
+
+void
+convert_wait_anew(uintptr_t at, size_t len)
+{
+	const uint32_t self = (uint32_t)syscall(SYS_gettid);
+	const struct timespec pause = { .tv_nsec = PAUSE_NS };
+	bool called = false;
+
+	/* Whoever was about to fall asleep at the first look does so at the second. */
+	for (int looks = 0; looks < 2; looks++) {
+		DIR *dir = opendir("/proc/self/task");
+		const struct dirent *d;
+
+		while (dir != NULL && (d = readdir(dir)) != NULL) {
+			const uint32_t tid = (uint32_t)strtoul(d->d_name, NULL, 10);
+
+			if (tid == 0 || tid == self || !waits_at(tid, at, len))
+				continue;
+			if (!called && prepare(0) != 0)
+				break;
+			called = true;
+			send_to(tid);
+		}
+		if (dir != NULL)
+			closedir(dir);
+		if (looks == 0)
+			nanosleep(&pause, NULL);
+	}
+	if (called)
+		put_back();
 }

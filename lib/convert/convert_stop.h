@@ -14,6 +14,8 @@
  * Memory:  a table for 4096 threads, mapped when it is first needed, which stays.
  * Depends: Linux, x86-64.
  */
+#include <stddef.h>
+#include <stdint.h>
 
 /**
  * @return 0: all stand; -ETIMEDOUT: one did not within two seconds (it sleeps in the kernel, or
@@ -23,5 +25,13 @@ int convert_stop(void);
 
 /** After convert_stop() has returned 0. */
 void convert_go(void);
+
+/**
+ * Other pages are in this range now. Threads that sleep at a futex in it sleep at the old page,
+ * where nobody wakes them, unless the futex is a PRIVATE one, which is known by its address. Each
+ * of them gets the signal: its call is made again, looks at the word, and sleeps at the new page.
+ * Where all threads stood still this was done for all of them.
+ */
+void convert_wait_anew(uintptr_t at, size_t len);
 
 #endif

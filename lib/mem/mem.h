@@ -53,10 +53,10 @@ int mem_area_adopt(struct mem_area *a, int fd, uint64_t offset, uint64_t len, ui
  * charged to the client; workers wait for none.
  * @param size of the file, as the caller has looked at it: what it has concluded from that must
  * hold for what is mapped, and the file is the client's until it is sealed.
- * @return as mem_area_adopt(); -ERANGE: its size is another; -EPERM: F_SEAL_SHRINK is not set; -EROFS: it is sealed against
- * writing already, by an earlier connection for example; -EOPNOTSUPP: the seals cannot be set
- * (F_SEAL_SEAL is, or Linux is older than 5.1); -ENODATA: it has holes. The descriptor stays the
- * caller's.
+ * @return as mem_area_adopt(); -ERANGE: its size is another; -EPERM: F_SEAL_SHRINK is not set;
+ * -EROFS: it is sealed against writing already, by an earlier connection for example; -EOPNOTSUPP:
+ * the seals cannot be set (F_SEAL_SEAL is, or Linux is older than 5.1); -ENODATA: it has holes. The
+ * descriptor stays the caller's.
  * Cost: page tables, in pieces of 4 MiB.
  */
 int mem_area_take(struct mem_area *a, int fd, uint64_t size);

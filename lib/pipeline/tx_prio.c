@@ -198,7 +198,7 @@ pipeline_prio_tx(struct worker *w, uint32_t port)
 		sent = rte_eth_tx_burst(p->id, p->tx_queue, c.m, (uint16_t)n);
 		ASSERT(sent <= n);
 		if (sent < n) {
-			/* The turn goes on behind what the port took, not behind what was chosen. */
+			/* The turn goes on behind what the port took, not what was chosen. */
 			t->turn = turn;
 			choose(w, port, may, sent, &c);
 			ASSERT(c.n == sent);

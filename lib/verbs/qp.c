@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "psn.h"
 #include "vl.h"
 
 /* The attributes that verbs' modify has for RoCE: bits 0 to 20. */
@@ -284,6 +285,9 @@ attr_to(struct vl_context *c, const struct ibv_qp_attr *from, int mask, struct r
 		.path_mig_state = (enum rl_mig_state)from->path_mig_state,
 		.port_num = c->port };
 	NUMBERS(COPY)
+	/* Programs give whole random numbers: a PSN has 24 bits. */
+	to->rq_psn &= PSN_MASK;
+	to->sq_psn &= PSN_MASK;
 	if ((mask & IBV_QP_PORT) != 0 && from->port_num != 1)
 		return vl_why(EINVAL, VL_ONE_PORT);
 	if ((mask & IBV_QP_ALT_PATH) != 0) {

@@ -45,13 +45,12 @@ static int
 wr_complete(struct ibv_qp_ex *qp)
 {
 	struct vl_builder *b = builder_of(qp);
-	struct rl_send_wr *bad;
 	int rc = b->err;
 
 	for (uint32_t i = 1; i < b->n; i++)
 		b->wr[i - 1].next = &b->wr[i];
 	if (rc == 0 && b->n != 0)
-		rc = -rl_post_send(((struct vl_qp *)qp)->rl, b->wr, &bad);
+		rc = -rl_post_send_all(((struct vl_qp *)qp)->rl, b->wr);
 	pthread_mutex_unlock(&b->lock);
 	if (rc != 0)
 		errno = rc;

@@ -13,7 +13,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import tap  # noqa: E402
-from daemon import CTL, ROCELANE, VERSION, WAIT_S, Case, run  # noqa: E402
+from daemon import CTL, ROCELANE, VERSION, WAIT_S, Case, jsonrpc, run  # noqa: E402
 
 SCRIPTS = os.path.join(os.environ["ROCELANE_ROOT"], "scripts")
 
@@ -98,6 +98,36 @@ class Outsider(Case):
         code, out = run("sh", "-c", '"$0" --config "$1" --duration 0.2 <&- >&- 2>&-', ROCELANE,
                         self.config())
         self.assertEqual((0, ""), (code, out))
+
+    def test_nobody_reads_what_it_says(self):
+        """A full pipe behind standard output and error: it serves, counts the lines, and ends."""
+        ends = os.pipe()
+        p = subprocess.Popen([ROCELANE, "--config", self.config()], stdout=ends[1],
+                             stderr=ends[1])
+        self.addCleanup(self.end, p)
+        self.until(self.answers)
+        os.set_blocking(ends[0], False)
+        full = os.open("/proc/self/fd/%d" % ends[1], os.O_WRONLY | os.O_NONBLOCK)
+        os.close(ends[1])
+        with self.assertRaises(BlockingIOError):
+            while os.write(full, bytes(4096)):
+                pass
+        for _ in range(3):      # each of them is told in the log
+            with jsonrpc.Connection(self.socket) as c:
+                c.call("client_open", abi=1, name="who")
+                self.assertIn("version", self.ctl("version"))
+        os.read(ends[0], 1 << 20)
+        with jsonrpc.Connection(self.socket) as c:
+            c.call("client_open", abi=1, name="who")
+        said = os.read(ends[0], 1 << 20).decode()
+        self.assertRegex(said, r"warning: \d+ lines of the log are lost: nobody read them\n")
+        with self.assertRaises(BlockingIOError):
+            while os.write(full, bytes(4096)):
+                pass
+        p.terminate()
+        self.assertEqual(0, p.wait(WAIT_S))
+        os.close(full)
+        os.close(ends[0])
 
     # -- files --
 

@@ -63,8 +63,8 @@ end_connect(struct end *e, const struct end *peer, int retry_cnt)
 		.qp_access_flags = ALL_ACCESS,
 		.path_mtu = IBV_MTU_1024,
 		.dest_qp_num = peer->qp->qp_num,
-		.rq_psn = 1000,
-		.sq_psn = 1000,
+		.rq_psn = 0xab0003e8, /* as of rand(): 24 bits of it count */
+		.sq_psn = 0xcd0003e8,
 		.max_dest_rd_atomic = 4,
 		.max_rd_atomic = 4,
 		.min_rnr_timer = 12,

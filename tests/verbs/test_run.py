@@ -248,10 +248,16 @@ class Run(Runs):
 
     def test_no_userfaultfd(self):
         """The threads of a program stand still instead; refused until then."""
-        run = subprocess.run(["/usr/bin/python3", "-c", NO_USERFAULTFD, RUN, "-p",
-                              os.environ["VERBS_MEMORY"]], env=self.env, check=False, text=True,
-                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        self.assertEqual((0, "all kinds of memory\n"), (run.returncode, run.stdout), run.stderr)
+        for name, said in ("VERBS_MEMORY", "all kinds of memory\n"), ("VERBS_FUTEX", "futexes\n"):
+            run = subprocess.run(["/usr/bin/python3", "-c", NO_USERFAULTFD, RUN, "-p",
+                                  os.environ[name]], env=self.env, check=False, text=True,
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            self.assertEqual((0, said), (run.returncode, run.stdout), run.stderr)
+
+    def test_who_sleeps_beside_a_region(self):
+        """At a semaphore that processes share, or for the end of a thread that has registered."""
+        code, out, err = self.run_it("-p", os.environ["VERBS_FUTEX"])
+        self.assertEqual((0, "futexes\n"), (code, out), err)
 
     def test_regions_that_share_pages(self):
         code, out, err = self.run_it("-p", os.environ["VERBS_OVERLAP"])

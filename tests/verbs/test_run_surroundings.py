@@ -5,6 +5,7 @@ import glob
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import struct
@@ -53,6 +54,33 @@ class Faults(Beside):
         code, out, err = self.run_it("-f", path, "echo", "it ran")
         self.assertEqual((125, ""), (code, out), err)
         return err
+
+    def test_a_fifo_that_nobody_writes(self):
+        """It waits for it, and can be ended meanwhile."""
+        fifo = os.path.join(self.dir.name, "fifo")
+        os.mkfifo(fifo)
+        p = subprocess.Popen([RUN, "-p", "-f", fifo, "true"], env=self.env)
+        self.addCleanup(p.kill)
+        call = ""
+        while not call.startswith("257 "):      # it sleeps in openat()
+            self.assertIsNone(p.poll())
+            with open("/proc/%d/syscall" % p.pid, encoding="ascii") as f:
+                call = f.read()
+        p.terminate()
+        self.assertEqual(-signal.SIGTERM, p.wait(60))
+
+    def test_a_program_whose_name_is_not_ascii(self):
+        """A client's name is; the program runs all the same."""
+        holder = tempfile.TemporaryDirectory(prefix="rl")
+        self.addCleanup(holder.cleanup)
+        program = os.path.join(holder.name, "t\u00e9st")
+        shutil.copy("/usr/bin/ibv_devices", program)
+        code, out, err = self.run_it(program)
+        self.assertEqual((0, 2), (code, out.count("rocelane")), err)
+
+    def test_a_posting_is_whole(self):
+        code, out, err = self.run_it(os.environ["VERBS_WHOLE"])
+        self.assertEqual((0, "all or nothing\n"), (code, out), err)
 
     def test_for_no_port(self):
         for rules, words in (({"p0": {"rules": [DROP]}}, ("p0", "rocelane0, rocelane1")),

@@ -434,14 +434,14 @@ struct rl_recv_wr {
 };
 
 /**
- * Post a list. With RL_SEND_INLINE the bytes are copied now, from any memory of yours.
- * @param bad out, may be NULL: the first request that was refused; those before it are posted.
- * @return -EINVAL: state below RTS, opcode, too many SGEs or bytes (a datagram has the path MTU at
- * most), no wr.ud.ah with a UD QP, or one of another PD; -EIO: the dataplane is gone; -ENOMEM: the
- * queue is full: a place is free again when its completion, or a later one, was polled.
- * Memory is checked when the request runs: what is wrong with it is told by a completion.
+ * Post a list. RL_SEND_INLINE copies the bytes now; a completion tells what is wrong with memory.
+ * @param bad out, may be NULL: the first that was refused; those before it are posted.
+ * @return -EINVAL: state below RTS, opcode, SGEs or bytes (a datagram: path MTU), wr.ud.ah of UD;
+ * -EIO: the dataplane is gone; -ENOMEM: the queue is full until completions were polled.
  */
 int rl_post_send(struct rl_qp *qp, struct rl_send_wr *wr, struct rl_send_wr **bad);
+/** The same: all of the list or nothing of it, as ibv_wr_complete() has it. */
+int rl_post_send_all(struct rl_qp *qp, struct rl_send_wr *wr);
 /**
  * Post a list of receives, in any state from INIT on. @param bad as of rl_post_send().
  * @return 0; -EINVAL: state RESET, too many SGEs, or the QP receives from an SRQ;
