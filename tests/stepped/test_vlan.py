@@ -52,6 +52,11 @@ class Hosts(dut.DutCase):
                 IPv6(src=PEER9, dst="ff02::1:ff00:2", hlim=255) / ICMPv6ND_NS(tgt=target) /
                 ICMPv6NDOptSrcLLAddr(lladdr=MAC9)))
 
+    def test_a_bad_checksum_is_nothing(self):
+        """Whatever else is good of it."""
+        self.assertEqual([], self.host(Ether(src=MAC9, dst=DUT_MAC) / IPv6(
+            src=PEER9, dst=DUT6) / ICMPv6EchoRequest(id=3, seq=4, cksum=0x1234)))
+
     def test_echo(self):
         for vlan in (None, 7):
             got = self.host(tagged(Ether(src=MAC9, dst=DUT_MAC), vlan, 5) /

@@ -245,6 +245,26 @@ keys_are_apart(void **state UNUSED)
 	bed_end(b);
 }
 
+/* Places of windows that are gone are free again, however many there have been. */
+static void
+places_come_back(void **state UNUSED)
+{
+	struct bed *b = bed_make(1, MEM_WINDOW_1);
+	struct mem_window *w;
+
+	for (uint32_t round = 0; round < 20; round++) {
+		assert_int_equal(mem_windows(b->t), 1);
+		w = mem_window_alloc();
+		w->r.kind = MEM_WINDOW_1;
+		w->home_pd = PD;
+		assert_int_equal(mem_window_add(b->t, w, INDEX + 0x100), 0);
+		assert_int_equal(mem_windows(b->t), 2);
+		mem_window_remove(b->t, w);
+		mem_window_free(w);
+	}
+	bed_end(b);
+}
+
 /* With several workers: nothing is done before each of the others has begun another turn. */
 static void
 MW_06_waits_for_other_workers(void **state UNUSED)
@@ -388,6 +408,7 @@ main(void)
 		cmocka_unit_test(fast_register_region),
 		cmocka_unit_test(MW_10_region_counts_its_windows),
 		cmocka_unit_test(keys_are_apart),
+		cmocka_unit_test(places_come_back),
 		cmocka_unit_test(MW_06_waits_for_other_workers),
 		cmocka_unit_test(MW_08_completes_when_nobody_uses_it),
 		cmocka_unit_test(MW_08_not_of_type_1),
