@@ -20,6 +20,9 @@ vl_path_to(struct vl_context *c, const struct ibv_ah_attr *from, struct rl_ah_at
 {
 	union rl_gid own;
 
+	/* As the kernel does it. Each port is a device of its own. */
+	if (from->port_num != 1)
+		return vl_why(EINVAL, VL_ONE_PORT);
 	if (from->is_global == 0)
 		return vl_why(EINVAL, "a path without a GID (is_global 0): RoCE has no LIDs");
 	if (rl_query_gid(c->rl, c->port, from->grh.sgid_index, &own) != 0)
@@ -46,7 +49,7 @@ ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 
 	if (ah == NULL)
 		return vl_none(ENOMEM);
-	err = attr->port_num == 1 ? vl_path_to(c, attr, &a) : vl_why(EINVAL, VL_ONE_PORT);
+	err = vl_path_to(c, attr, &a);
 	if (err == 0)
 		err = -rl_create_ah(((struct vl_pd *)pd)->rl, &a, &ah->rl);
 	if (err != 0) {

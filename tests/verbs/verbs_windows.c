@@ -128,6 +128,9 @@ alternate_path(void)
 	CHECK(got.path_mig_state == IBV_MIG_REARM && got.alt_port_num == 1 &&
 		got.alt_timeout == 13 && got.alt_ah_attr.grh.hop_limit == 9 &&
 		memcmp(&got.alt_ah_attr.grh.dgid, &e[1].gid, sizeof(e[1].gid)) == 0);
+	a.alt_ah_attr.port_num = 0;
+	CHECK(ibv_modify_qp(e[0].qp, &a, IBV_QP_ALT_PATH) == EINVAL);
+	a.alt_ah_attr.port_num = 1;
 	a.alt_port_num = 2;
 	CHECK(ibv_modify_qp(e[0].qp, &a, IBV_QP_ALT_PATH) == EINVAL);
 }
