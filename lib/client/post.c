@@ -77,8 +77,8 @@ feth_of(const struct rl_send_wr *wr)
 	return wr->wr.flush.type | (uint32_t)wr->wr.flush.level << 4;
 }
 
-/* @return 0 with the sum of the SGEs, or -errno. */
-static int
+/* @return 0 with the sum of the SGEs, or -errno. In line: a call cost 6 cycles of 24. */
+static ALWAYS_INLINE int
 check_send(const struct qp *qp, const struct rl_send_wr *wr, uint64_t *bytes)
 {
 	/* What max_rd_atomic is the dataplane knows. */
@@ -222,7 +222,7 @@ slot(struct ring *r, const _Atomic uint32_t *done, uint32_t limit)
 }
 
 /* Would all of them be taken? @return 0, or -errno. */
-static int
+static __attribute__((noinline, cold)) int
 check_all(const struct qp *qp, const struct rl_send_wr *wr)
 {
 	const uint32_t done = atomic_load_explicit(&qp->sq_done, memory_order_acquire);
@@ -240,7 +240,7 @@ check_all(const struct qp *qp, const struct rl_send_wr *wr)
 	return 0;
 }
 
-static ALWAYS_INLINE int
+static __attribute__((noinline)) int
 post_send(struct rl_qp *pub, struct rl_send_wr *wr, struct rl_send_wr **bad, bool whole)
 {
 	struct qp *qp = qp_of(pub);
@@ -261,9 +261,9 @@ post_send(struct rl_qp *pub, struct rl_send_wr *wr, struct rl_send_wr **bad, boo
 			pub->qp_num, rl_qp_state_str(pub->state));
 	}
 	spin_lock(&qp->sq_lock);
-	if (whole)
-		rc = check_all(qp, wr);
-	for (; wr != NULL && rc == 0; wr = wr->next) {
+	if (whole && (rc = check_all(qp, wr)) != 0)
+		wr = NULL;
+	for (; wr != NULL; wr = wr->next) {
 		struct ring_send_wqe *wqe;
 		uint64_t bytes = 0;
 
