@@ -178,6 +178,26 @@ all_attributes(void)
 		got.cap.max_send_wr == init.cap.max_send_wr);
 }
 
+/* As libibverbs 44 of Debian has them. */
+static void
+words(void)
+{
+	static const struct {
+		enum ibv_rate rate;
+		int mult;
+	} rows[] = { { IBV_RATE_2_5_GBPS, 1 }, { IBV_RATE_120_GBPS, 48 }, { IBV_RATE_28_GBPS, 11 },
+		{ IBV_RATE_50_GBPS, 20 }, { IBV_RATE_400_GBPS, 160 }, { IBV_RATE_600_GBPS, 240 },
+		{ IBV_RATE_800_GBPS, 320 }, { IBV_RATE_1200_GBPS, 480 }, { IBV_RATE_25_GBPS, -1 } };
+	struct ibv_gid_entry entry;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		CHECK(ibv_rate_to_mult(rows[i].rate) == rows[i].mult);
+		CHECK(rows[i].mult < 0 || mult_to_ibv_rate(rows[i].mult) == rows[i].rate);
+	}
+	CHECK(ibv_query_gid_ex(e[0].ctx, 1, 0, &entry, 0) == 0);
+	CHECK(ibv_query_gid_ex(e[0].ctx, 1, 99, &entry, 0) == EINVAL);
+}
+
 int
 main(void)
 {
@@ -192,6 +212,7 @@ main(void)
 	type_1();
 	type_2();
 	no_paths();
+	words();
 	CHECK(ibv_dereg_mr(mine) == 0 && ibv_dereg_mr(peers) == 0);
 	printf("windows and paths\n");
 	return 0;
