@@ -1,63 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Events that a connection's thread tells: none is lost, none too many. */
-#include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include "rig.h"
+
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
-#include <cmocka.h>
-
-#include "broker.h"
 #include "broker_signal.h"
 
-#define PATIENCE_MS 20000
-#define MANY        2000
-
-static struct broker *b;
-static struct broker_conn *c;
-static int mine; /* our end of the connection */
-static int tag;
-
-static const struct broker_slow *
-find(const void *ctx UNUSED, const json_t *request UNUSED)
-{
-	return NULL;
-}
-
-static void
-on_end(void *ctx UNUSED, void *what UNUSED)
-{
-}
-
-static int
-setup(void **state UNUSED)
-{
-	const struct broker_hooks hooks = { .find = find, .ended = on_end };
-	const struct broker_limits limits = { 4096, 100, 0 };
-	int pair[2];
-
-	b = broker_new(&hooks);
-	assert_non_null(b);
-	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
-	mine = pair[0];
-	c = broker_conn_start(b, pair[1], &limits, &tag);
-	assert_non_null(c);
-	return 0;
-}
-
-static int
-teardown(void **state UNUSED)
-{
-	broker_conn_put(c);
-	broker_free(b);
-	close(mine);
-	return 0;
-}
+#define MANY 2000
 
 struct done {
 	struct broker_job job;

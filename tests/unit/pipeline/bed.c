@@ -14,6 +14,7 @@
 #include "../../clib/qp_new.h"
 #include "cpu.h"
 #include "qp_ah.h"
+#include "qp_cc.h"
 #include "crc_isal.h"
 #include "net_pair.h"
 
@@ -256,6 +257,26 @@ bed_qp_of(struct bed *b, uint32_t qpn, uint32_t peer_qpn, bool compact)
 			.max_inline = 64,
 			.max_dest_rd_atomic = 4,
 			.compact = compact });
+}
+
+struct qp *
+bed_qp_with_rate(struct bed *b, uint32_t qpn, uint32_t peer_qpn, uint32_t first)
+{
+	const struct qp_alloc_params params = { .max_recv_wr = 16,
+		.max_recv_sge = 4,
+		.max_send_wr = 16,
+		.max_send_sge = 4,
+		.max_dest_rd_atomic = 4,
+		.has_rate = true };
+	struct qp *qp = bed_qp_with(b, qpn, peer_qpn, &params);
+	struct cc_params p;
+
+	cc_preset(CC_MLX5, &p);
+	p.line_rate = 10000;
+	p.rate_to_set_on_first_cnp = first;
+	qp->flags |= QPF_CC_RATE;
+	qp_cc_start(qp, &p);
+	return qp;
 }
 
 void

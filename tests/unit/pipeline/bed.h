@@ -76,6 +76,8 @@ struct qp *bed_qp_of(struct bed *b, uint32_t qpn, uint32_t peer_qpn, bool compac
 /** The same, of the caller's parameters. */
 struct qp *bed_qp_with(
 	struct bed *b, uint32_t qpn, uint32_t peer_qpn, const struct qp_alloc_params *params);
+/** The same, with DCQCN at 10 Gb/s. @param first rate_to_set_on_first_cnp: Mb/s; 0: not set. */
+struct qp *bed_qp_with_rate(struct bed *b, uint32_t qpn, uint32_t peer_qpn, uint32_t first);
 void bed_qp_gone(struct bed *b, struct qp *qp);
 /** Through the mailbox, with its answer. @return rc of DONE. */
 int bed_tell(struct bed *b, struct mbox_msg *msg);

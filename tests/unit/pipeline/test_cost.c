@@ -51,25 +51,6 @@ __wrap_cc_packets(struct cc *c, uint32_t len, ns_t now)
 	return __real_cc_packets(c, len, now);
 }
 
-static struct qp *
-rated_qp(struct bed *b)
-{
-	struct qp *qp = bed_qp_with(b, RATED_QPN, PEER_QPN + 1,
-		&(const struct qp_alloc_params){ .max_recv_wr = 16,
-			.max_recv_sge = 4,
-			.max_send_wr = 16,
-			.max_send_sge = 4,
-			.max_dest_rd_atomic = 4,
-			.has_rate = true });
-	struct cc_params p;
-
-	cc_preset(CC_MLX5, &p);
-	p.line_rate = 10000;
-	qp->flags |= QPF_CC_RATE;
-	qp_cc_start(qp, &p);
-	return qp;
-}
-
 /** EACH WRITEs of so many bytes leave and are acknowledged. @return how many left at once. */
 static uint32_t
 writes(struct bed *b, struct qp *qp, struct ring *producer, uint32_t psn_first, uint32_t len)
@@ -108,7 +89,7 @@ static void
 CC_28_no_cnp(void **state)
 {
 	struct bed *b = *state;
-	struct qp *qp = rated_qp(b);
+	struct qp *qp = bed_qp_with_rate(b, RATED_QPN, PEER_QPN + 1, 0);
 	static const uint8_t zeros[16];
 	const struct wire_fields cnp = { .opcode = OP_CNP,
 		.flags = PKT_BECN,

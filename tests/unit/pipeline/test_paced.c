@@ -9,20 +9,8 @@ enum { RATED_QPN = 0x12, RATED_PEER = PEER_QPN + 1 };
 static struct qp *
 rated_qp(struct bed *b, enum qp_state state, uint32_t rate)
 {
-	struct qp *qp = bed_qp_with(b, RATED_QPN, RATED_PEER,
-		&(const struct qp_alloc_params){ .max_recv_wr = 16,
-			.max_recv_sge = 4,
-			.max_send_wr = 16,
-			.max_send_sge = 4,
-			.max_dest_rd_atomic = 4,
-			.has_rate = true });
-	struct cc_params p;
+	struct qp *qp = bed_qp_with_rate(b, RATED_QPN, RATED_PEER, rate);
 
-	cc_preset(CC_MLX5, &p);
-	p.line_rate = 10000;
-	p.rate_to_set_on_first_cnp = rate;
-	qp->flags |= QPF_CC_RATE;
-	qp_cc_start(qp, &p);
 	atomic_store(&qp->state, state);
 	return qp;
 }
