@@ -79,18 +79,18 @@ give_back(struct admin_opener *by)
 	free(by);
 }
 
-/* What it was charged for as an opener it is charged for as the owner; the QP has no rings. */
+/* An opener is charged for a queue pair, the owner for what it needs, too. */
 static void
 hand_over(struct admin_qp *rec, struct admin_opener *to)
 {
 	struct owner *from = rec->shared->owner;
 
-	ASSERT(rec->rings.rq.n == 0 && rec->rings.sq.n == 0 && rec->shared->refs == 1);
+	ASSERT(rec->shared->refs == 1);
 	unlink_opener(to);
 	TAILQ_REMOVE(&from->qps, rec, of_owner);
 	from->qps_n--;
-	owner_rings_return(from, &rec->rings);
-	rec->rings = (struct owner_rings){ .charged = true };
+	owner_uncharge(to->owner, OWNER_QPS, 1);
+	owner_rings_pass(from, to->owner, &rec->rings);
 	rec->shared->owner = to->owner;
 	TAILQ_INSERT_TAIL(&to->owner->qps, rec, of_owner);
 	to->owner->qps_n++;

@@ -355,6 +355,15 @@ owner_rings_lend(struct env *env, struct owner *o, struct qp_alloc_params *p,
 }
 
 void
+owner_rings_pass(struct owner *from, struct owner *to, const struct owner_rings *rings)
+{
+	ASSERT(rings->charged && rings->rq.n == 0 && rings->sq.n == 0 && rings->work.base == NULL);
+	owner_charge_moved(from, to, OWNER_QPS, 1);
+	owner_charge_moved(from, to, OWNER_OUTSTANDING, rings->entries);
+	owner_charge_moved(from, to, OWNER_PRIVATE, rings->private_bytes);
+}
+
+void
 owner_rings_return(struct owner *o, struct owner_rings *rings)
 {
 	owner_place_put(o, &rings->rq);

@@ -238,12 +238,22 @@ refuse_all(const struct quota *q, enum owner_kind kind, uint64_t n, struct refus
 		n, kinds[kind].what, q->used + q->operators, q->total, kinds[kind].key);
 }
 
+static void
+take(struct owner *o, enum owner_kind kind, uint64_t n)
+{
+	struct owner_user *user = o->user;
+
+	quota_take(&o->users->quota[kind], user->has[kind], n, user->operator);
+	user->has[kind] += n;
+	o->has[kind] += n;
+}
+
 int
 owner_charge(struct owner *o, enum owner_kind kind, uint64_t n, struct refusal *r)
 {
 	const uint64_t most = o->most[kind];
-	struct quota *q = &o->users->quota[kind];
-	struct owner_user *user = o->user;
+	const struct quota *q = &o->users->quota[kind];
+	const struct owner_user *user = o->user;
 
 	if (n > most || o->has[kind] > most - n)
 		return refuse(r, kinds[kind].err,
@@ -258,9 +268,7 @@ owner_charge(struct owner *o, enum owner_kind kind, uint64_t n, struct refusal *
 	default:
 		break;
 	}
-	quota_take(q, user->has[kind], n, user->operator);
-	user->has[kind] += n;
-	o->has[kind] += n;
+	take(o, kind, n);
 	return 0;
 }
 
@@ -284,6 +292,13 @@ owner_uncharge(struct owner *o, enum owner_kind kind, uint64_t n)
 	quota_give(&o->users->quota[kind], o->user->has[kind], n, o->user->operator);
 	o->user->has[kind] -= n;
 	o->has[kind] -= n;
+}
+
+void
+owner_charge_moved(struct owner *from, struct owner *to, enum owner_kind kind, uint64_t n)
+{
+	owner_uncharge(from, kind, n);
+	take(to, kind, n);
 }
 
 int

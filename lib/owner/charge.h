@@ -99,6 +99,8 @@ int owner_charge(struct owner *o, enum owner_kind kind, uint64_t n, struct refus
 int owner_limit(struct owner *o, enum owner_kind kind, uint64_t most, struct refusal *r);
 /** Give `n` back. */
 void owner_uncharge(struct owner *o, enum owner_kind kind, uint64_t n);
+/** What one has another one has from now on, over its limits or not: they have the same user. */
+void owner_charge_moved(struct owner *from, struct owner *to, enum owner_kind kind, uint64_t n);
 /** A region of so many bytes: its key, and the bytes. @return 0 or a refusal. */
 int owner_charge_region(struct owner *o, uint64_t bytes, struct refusal *r);
 /** Give both back. */

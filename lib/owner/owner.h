@@ -132,6 +132,8 @@ void owner_areas_free(struct owner *o);
 /** Memory for the rings of a QP: sets rq_mem and sq_mem of `p`. @return 0 or a refusal. */
 int owner_rings_lend(struct env *env, struct owner *o, struct qp_alloc_params *p,
 	struct owner_rings *rings, struct refusal *r);
+/** A QP without rings is another application's from now on, and what it was charged for. */
+void owner_rings_pass(struct owner *from, struct owner *to, const struct owner_rings *rings);
 /** The QP is freed: its rings can be used again. */
 void owner_rings_return(struct owner *o, struct owner_rings *rings);
 

@@ -248,6 +248,27 @@ class Objects(Case):
         self.all_have_theirs()
         self.gone(held)
 
+    def test_XRC_a_target_that_is_handed_over(self):
+        """Who has opened it has it, and pays for it, when who made it is gone."""
+        one, two = self.client(GREEDY), self.client(GREEDY)
+        for c in (one, two):
+            c.call("client_pd_create")
+            c.call("client_xrcd_open", name="shared")
+        before = self.users()[GREEDY]
+        number = one.call("client_qp_create", pd=1, xrcd=1, qp_type="XRC_RECV", max_send_wr=0,
+                          max_recv_wr=0, max_send_sge=0, max_recv_sge=0,
+                          max_inline_data=0)["qp_num"]
+        has = self.users()[GREEDY]
+        self.assertGreater(has["private_memory"], before["private_memory"])
+        self.assertEqual(before["qps"] + 1, has["qps"])
+        two.call("client_qp_open", pd=1, xrcd=1, qp_num=number)
+        self.assertEqual(before["qps"] + 2, self.users()[GREEDY]["qps"])
+        one.call("client_qp_destroy", qp_num=number)
+        self.assertEqual(has, self.users()[GREEDY])
+        two.call("client_qp_destroy", qp_num=number)
+        self.assertEqual(before, self.users()[GREEDY])
+        self.gone([one, two])
+
     def test_channels(self):
         """Each is a descriptor of the dataplane."""
         def make(c, state):
