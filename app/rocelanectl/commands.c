@@ -4,13 +4,14 @@
 
 #include "ctl.h"
 
-#define QP_ATTRS                                                                              \
-	"qp_state path_mtu dest_qp_num rq_psn sq_psn ah_attr.dest_ip ah_attr.dest_mac "       \
-	"ah_attr.traffic_class ah_attr.hop_limit ah_attr.vlan ah_attr.vlan_priority timeout " \
-	"retry_cnt rnr_retry min_rnr_timer max_rd_atomic max_dest_rd_atomic pkey "            \
-	"qp_access_flags alt_ah_attr.dest_ip alt_ah_attr.dest_mac alt_ah_attr.vlan "          \
-	"alt_ah_attr.vlan_priority alt_ah_attr.traffic_class alt_ah_attr.hop_limit alt_port " \
-	"alt_timeout alt_pkey path_mig_state rq_limit qkey"
+#define QP_ATTRS                                                                            \
+	"qp_state path_mtu dest_qp_num rq_psn sq_psn ah_attr.dest_ip ah_attr.dest_mac "     \
+	"ah_attr.traffic_class ah_attr.hop_limit ah_attr.flow_label ah_attr.vlan "          \
+	"ah_attr.vlan_priority timeout retry_cnt rnr_retry min_rnr_timer max_rd_atomic "    \
+	"max_dest_rd_atomic pkey qp_access_flags alt_ah_attr.dest_ip alt_ah_attr.dest_mac " \
+	"alt_ah_attr.vlan alt_ah_attr.vlan_priority alt_ah_attr.traffic_class "             \
+	"alt_ah_attr.hop_limit alt_ah_attr.flow_label alt_port alt_timeout alt_pkey "       \
+	"path_mig_state rq_limit qkey"
 #define QP_INIT                                                                            \
 	"qp_num qp_type port pd send_cq recv_cq srq xrcd cap.max_send_wr cap.max_recv_wr " \
 	"cap.max_send_sge cap.max_recv_sge worker count profile "
@@ -20,8 +21,8 @@
 	"bind_mw.mw bind_mw.rkey bind_mw.mr bind_mw.addr bind_mw.length "                    \
 	"bind_mw.mw_access_flags flush.type flush.level flush.length "                       \
 	"invalidate_rkey xrc_remote_srqn ud.ah_attr.dest_ip ud.ah_attr.dest_mac "            \
-	"ud.ah_attr.traffic_class ud.ah_attr.hop_limit ud.ah_attr.vlan "                     \
-	"ud.ah_attr.vlan_priority ud.remote_qpn ud.remote_qkey count"
+	"ud.ah_attr.traffic_class ud.ah_attr.hop_limit ud.ah_attr.flow_label "               \
+	"ud.ah_attr.vlan ud.ah_attr.vlan_priority ud.remote_qpn ud.remote_qkey count"
 #define QP_COLUMNS                                                                                \
 	"qp_num qp_state qp_type port path_mtu dest_qp_num ah_attr.dest_ip worker epsn next_psn " \
 	"outstanding"

@@ -16,6 +16,7 @@ is_same(const struct conf_ah *a, const struct conf_ah *b)
 	       ((a->given & CONF_AH_DEST_MAC) == 0 ||
 		       memcmp(a->dest_mac, b->dest_mac, sizeof(a->dest_mac)) == 0) &&
 	       a->traffic_class == b->traffic_class && a->hop_limit == b->hop_limit &&
+	       a->flow_label == b->flow_label &&
 	       ((a->given & CONF_AH_VLAN) == 0 ||
 		       (a->vlan == b->vlan && a->vlan_priority == b->vlan_priority));
 }
@@ -55,7 +56,7 @@ admin_ah_create(struct admin *adm, const struct admin_ah_for *who, const struct 
 	rc = find_way(adm, a, who, r);
 	if (rc == 0) {
 		a->handle = qp_ah_add(adm->env->w.ahs, who->pd, adm->env->w.ports[a->port].id,
-			&a->path, SPORT_FREE, a->known);
+			&a->path, a->path.flow_label != 0 ? 0 : SPORT_FREE, a->known);
 		if (a->handle == 0)
 			rc = refuse(r, ENOSPC, "there are %u address handles already", QP_AH_MAX);
 	}

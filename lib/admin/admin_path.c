@@ -22,6 +22,13 @@ source_port(uint32_t qpn, const struct conf_ip *peer)
 	return (uint16_t)(0xc000 | (h & 0x3fff));
 }
 
+/* As Linux makes it of a label (ibv_flow_label_to_udp_sport()): networks spread flows by either. */
+static uint16_t
+port_of_label(uint32_t label)
+{
+	return (uint16_t)(0xc000 | ((label & 0x3fff) ^ (label >> 14)));
+}
+
 /** LB-01, LB-06: the port that a path leads to. @return -1: none, or the QP is to use the wire. */
 static int
 local_port(const struct admin *adm, const struct admin_sender *from, const struct admin_way *way)
@@ -66,7 +73,9 @@ admin_path_fill(struct admin *adm, const struct admin_sender *from, const struct
 	*path = (struct wire_path){ .ipv6 = ipv6,
 		.ttl = ah->hop_limit,
 		.tos = (uint8_t)((ah->traffic_class & ~ECN_MASK) | (from->ect ? ECN_ECT0 : 0)),
-		.sport = source_port(from->qpn, &ah->dest_ip) };
+		.sport = ah->flow_label != 0 ? port_of_label(ah->flow_label)
+					     : source_port(from->qpn, &ah->dest_ip),
+		.flow_label = ah->flow_label };
 	memcpy(path->smac, us->mac, sizeof(path->smac));
 	memcpy(path->src_ip, ipv6 ? us->ipv6 : us->ipv4, ipv6 ? 16 : 4);
 	memcpy(path->dst_ip, ah->dest_ip.addr, ipv6 ? 16 : 4);

@@ -23,6 +23,8 @@ static const struct {
 #undef ACCESS_FLAG
 };
 
+#define FLOW_LABEL_MASK 0xfffffu /* programs take whole words of headers */
+
 /* Attributes that are plain numbers on both sides. */
 #define NUMBERS(X)                                                            \
 	X(RL_QP_TIMEOUT, timeout, "timeout")                                  \
@@ -66,8 +68,9 @@ client_path_encode(const struct rl_ah_attr *ah)
 	json_t *o;
 
 	client_ip_of(&ah->grh.dgid, ip);
-	o = json_pack("{s:s, s:i, s:i}", "dest_ip", ip, "traffic_class", ah->grh.traffic_class,
-		"hop_limit", ah->grh.hop_limit != 0 ? ah->grh.hop_limit : 64);
+	o = json_pack("{s:s, s:i, s:i, s:i}", "dest_ip", ip, "traffic_class", ah->grh.traffic_class,
+		"hop_limit", ah->grh.hop_limit != 0 ? ah->grh.hop_limit : 64, "flow_label",
+		(int)(ah->grh.flow_label & FLOW_LABEL_MASK));
 	if (memcmp(ah->dmac, none, sizeof(none)) != 0) {
 		snprintf(mac, sizeof(mac), "%02x:%02x:%02x:%02x:%02x:%02x", ah->dmac[0],
 			ah->dmac[1], ah->dmac[2], ah->dmac[3], ah->dmac[4], ah->dmac[5]);
@@ -94,6 +97,7 @@ decode_path(const json_t *o, struct rl_ah_attr *ah)
 			&ah->dmac[2], &ah->dmac[3], &ah->dmac[4], &ah->dmac[5]);
 	ah->grh.traffic_class = (uint8_t)json_integer_value(json_object_get(o, "traffic_class"));
 	ah->grh.hop_limit = (uint8_t)json_integer_value(json_object_get(o, "hop_limit"));
+	ah->grh.flow_label = (uint32_t)json_integer_value(json_object_get(o, "flow_label"));
 	ah->vlan = (uint16_t)json_integer_value(json_object_get(o, "vlan"));
 	ah->vlan_priority = (uint8_t)json_integer_value(json_object_get(o, "vlan_priority"));
 }

@@ -140,6 +140,7 @@ struct conf_ah {
 	uint8_t hop_limit;     /* default 64 */
 	uint16_t vlan;         /* 1..4094, valid with CONF_AH_VLAN */
 	uint8_t vlan_priority; /* 0..7, default 0 */
+	uint32_t flow_label;   /* 20 bits; 0: the UDP source port is by the QP (WIRE-15) */
 };
 
 /* ---- objects ---------------------------------------------------------------------------- */

@@ -182,6 +182,7 @@ static const struct conf_field ah_rows[] = {
 	ROW_MAC(conf_ah, dest_mac, "dest_mac", WITH(NULLABLE), GIVEN(CONF_AH_DEST_MAC)),
 	ROW_U8(conf_ah, traffic_class, "traffic_class", 0, 255, WITH(CONF_F_DEFAULT)),
 	ROW_U8(conf_ah, hop_limit, "hop_limit", 1, 255, WITH(CONF_F_DEFAULT), DEFAULT(64)),
+	ROW_U32(conf_ah, flow_label, "flow_label", 0, 0xfffff, WITH(CONF_F_DEFAULT)),
 	ROW_U16(conf_ah, vlan, "vlan", 1, 4094, WITH(NULLABLE), GIVEN(CONF_AH_VLAN)),
 	ROW_U8(conf_ah, vlan_priority, "vlan_priority", 0, 7, WITH(CONF_F_DEFAULT)),
 };

@@ -351,6 +351,10 @@ class Peer:
 
 # ---- reading frames -----------------------------------------------------------------------------
 
+# Flow labels, and the UDP source ports that Linux makes of them.
+LABELS = ((1, 0xC001), (0x3FFF, 0xFFFF), (0x4000, 0xC001), (0x12345, 0xE341), (0xFFFFF, 0xFFC0))
+
+
 class Frame:
     """A RoCEv2 frame taken apart by position; None where the opcode has no such header."""
 
@@ -367,8 +371,10 @@ class Frame:
             self.src_ip = str(ipaddress.ip_address(raw[self.l3 + 12:self.l3 + 16]))
             self.dst_ip = str(ipaddress.ip_address(raw[self.l3 + 16:self.l3 + 20]))
             ip_end = self.l3 + self.ip_len
+            self.flow_label = None
         else:
             self.tos = (raw[self.l3] << 4 | raw[self.l3 + 1] >> 4) & 0xFF
+            self.flow_label = int.from_bytes(raw[self.l3 + 1:self.l3 + 4], "big") & 0xFFFFF
             self.ip_len = struct.unpack_from(">H", raw, self.l3 + 4)[0]
             self.frag = 0
             self.proto, self.ttl = raw[self.l3 + 6], raw[self.l3 + 7]

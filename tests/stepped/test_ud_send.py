@@ -159,6 +159,17 @@ class Datagrams(dut_ud.UdCase):
         self.assertEqual(ports[0], ports[3])
         self.assertEqual(3, len(set(ports)))
 
+    def test_WIRE_15_source_port_by_flow_label(self):
+        """An address has a label, or none."""
+        self.sender()
+        for label, port in roce.LABELS:
+            got = self.post(*[self.wr(8, ud=self.to(2, **kw)) for kw in
+                              ({"flow_label": label}, {}, {"flow_label": label})])
+            self.assertEqual([port, port], [got[0].sport, got[2].sport])
+            self.assertNotEqual(port, got[1].sport)
+            self.assertEqual([label, 0, label] if got[0].version == 6 else [None] * 3,
+                             [f.flow_label for f in got])
+
     def test_RT_05_nobody_knows_the_neighbour(self):
         """Nothing is posted, and the neighbour is asked: a datagram has nobody to miss it. Then
         there is an answer."""

@@ -166,6 +166,18 @@ class Wire(dut.DutCase):
             ports.add(got[0].sport)
         self.assertGreater(len(ports), 4)
 
+    def test_WIRE_15_source_port_by_flow_label(self):
+        """As ibv_flow_label_to_udp_sport() has it, whatever the queue pair; in IPv6, the label."""
+        self.resp()
+        for qpn, (label, port) in enumerate(roce.LABELS, 0x12):
+            self.make("qp_create", **self.qp_params(
+                qp_num=qpn, ah_attr=self.peer_address(flow_label=label)))
+            got = [f for i in range(3) for f in self.feed(
+                self.peer.with_(qpn=qpn).write_only(E + i, b"p", VA, RKEY))]
+            six = label if got[0].version == 6 else None
+            self.assertEqual([(port, six)] * 3, [(f.sport, f.flow_label) for f in got])
+            self.assertEqual(label, self.rpc("qp_query", qp_num=qpn)["ah_attr"]["flow_label"])
+
     def test_WIRE_15_received_checksum_is_not_verified(self):
         """The ICRC covers the packet; UDP checksums, right or wrong, are masked."""
         self.resp()

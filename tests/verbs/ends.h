@@ -73,7 +73,8 @@ end_connect(struct end *e, const struct end *peer, int retry_cnt)
 		.rnr_retry = 7,
 		.ah_attr = { .is_global = 1,
 			.port_num = 1,
-			.grh = { .dgid = peer->gid, .hop_limit = 64 } } };
+			.grh = { .dgid = peer->gid, .hop_limit = 64, .flow_label = 0xabc12345 } } };
+	struct ibv_qp_init_attr init;
 
 	CHECK(ibv_modify_qp(e->qp, &a,
 		      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) == 0);
@@ -85,6 +86,8 @@ end_connect(struct end *e, const struct end *peer, int retry_cnt)
 	CHECK(ibv_modify_qp(e->qp, &a,
 		      IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
 			      IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC) == 0);
+	CHECK(ibv_query_qp(e->qp, &a, IBV_QP_AV, &init) == 0);
+	CHECK(a.ah_attr.grh.flow_label == 0x12345); /* 20 bits of it count, too */
 }
 
 /** A WRITE or READ of one piece, and its completion. */

@@ -278,9 +278,13 @@ struct rl_qp_init_attr {
 
 struct rl_global_route {
 	union rl_gid dgid;
-	uint32_t flow_label; /* not used */
-	uint8_t sgid_index;  /* not used: the port's address of the same family */
-	uint8_t hop_limit;   /* 0: 64 */
+	/*
+	 * 20 bits, of IPv6 packets; the UDP source port is made of it as Linux does it
+	 * (ibv_flow_label_to_udp_sport()), of IPv4 packets, too. 0: a port by the queue pair.
+	 */
+	uint32_t flow_label;
+	uint8_t sgid_index; /* not used: the port's address of the same family */
+	uint8_t hop_limit;  /* 0: 64 */
 	uint8_t traffic_class;
 };
 
