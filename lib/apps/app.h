@@ -131,6 +131,7 @@ struct app {
 	uint64_t rate;           /* bytes a second that each lets it move; 0: any */
 	bool heard;              /* by the workers */
 	struct broker_signal *async;
+	uint32_t watched_port; /* from 1: of other ports it hears nothing; 0: of all, it does */
 	struct broker_signal *wake; /* of workers, by the client; NULL: it did not ask for it */
 	struct event *events;       /* APP_EVENTS */
 	uint32_t events_head;
@@ -218,5 +219,7 @@ void apps_event(struct apps *apps, const struct event *e);
 json_t *app_event_take(struct apps *apps, struct app *app);
 /** The object is destroyed: nothing is told of it any more. */
 void apps_event_forget(struct apps *apps, enum object_kind of, uint32_t number);
+/** It is told of this port's events, from 1, and of no other one's of these. */
+void app_watch_port(struct app *app, uint32_t port_num, uint32_t ports);
 
 #endif

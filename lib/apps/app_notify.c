@@ -52,6 +52,12 @@ app_event(struct app *app, const struct event *e)
 	broker_signal_add(app->async);
 }
 
+static bool
+watches(const struct app *app, const struct event *e)
+{
+	return app->watched_port == 0 || app->watched_port == e->number + 1;
+}
+
 void
 apps_event(struct apps *apps, const struct event *e)
 {
@@ -78,8 +84,10 @@ apps_event(struct apps *apps, const struct event *e)
 			app_event(cq->app->app, e);
 		break;
 	case OBJECT_PORT:
-		TAILQ_FOREACH (app, &apps->all, all)
-			app_event(app, e);
+		TAILQ_FOREACH (app, &apps->all, all) {
+			if (watches(app, e))
+				app_event(app, e);
+		}
 		break;
 	case OBJECT_SRQ:
 		srq = object_srq_by_id(apps->objects, e->number);
@@ -166,4 +174,14 @@ apps_event_forget(struct apps *apps, enum object_kind of, uint32_t number)
 
 	TAILQ_FOREACH (app, &apps->all, all)
 		forget(app, of, number);
+}
+
+void
+app_watch_port(struct app *app, uint32_t port_num, uint32_t ports)
+{
+	app->watched_port = port_num;
+	for (uint32_t i = 0; i < ports; i++) {
+		if (i + 1 != port_num)
+			forget(app, OBJECT_PORT, i);
+	}
 }

@@ -292,6 +292,8 @@ struct memory *client_memory_of(struct context *ctx, const void *addr, size_t le
 int client_map_areas(struct context *ctx, const json_t *result);
 /** {"area", "offset"} as an address, with `bytes` behind it; NULL: out of bounds. */
 void *client_place(struct context *ctx, const json_t *at, size_t bytes);
+/** @return 0; -EINVAL: there is no such port. */
+int client_check_port(const struct context *ctx, uint8_t port_num);
 /** Has the dataplane closed the connection? */
 bool client_is_gone(struct context *ctx);
 /** The same for the data path: a system call now and then only. */

@@ -113,6 +113,21 @@ rl_get_async_event(struct rl_context *pub, struct rl_async_event *event)
 	return 0;
 }
 
+int
+rl_watch_port(struct rl_context *pub, uint8_t port_num)
+{
+	struct context *ctx = context_of(pub);
+	int rc = client_check_port(ctx, port_num);
+
+	if (rc != 0)
+		return rc;
+	client_lock(ctx);
+	rc = client_call(
+		ctx, "client_watch", json_pack("{s:i}", "port_num", (int)port_num), -1, NULL);
+	client_unlock(ctx);
+	return rc;
+}
+
 void
 rl_ack_async_event(struct rl_async_event *event)
 {

@@ -368,8 +368,8 @@ rl_query_device(struct rl_context *pub, struct rl_device_attr *attr)
 	return 0;
 }
 
-static int
-check_port(const struct context *ctx, uint8_t port_num)
+int
+client_check_port(const struct context *ctx, uint8_t port_num)
 {
 	if (port_num >= 1 && port_num <= ctx->pub.num_ports)
 		return 0;
@@ -392,7 +392,7 @@ rl_query_port(struct rl_context *pub, uint8_t port_num, struct rl_port_attr *att
 {
 	struct context *ctx = context_of(pub);
 	json_t *list = NULL;
-	int rc = check_port(ctx, port_num);
+	int rc = client_check_port(ctx, port_num);
 
 	if (rc != 0)
 		return rc;
@@ -419,7 +419,7 @@ int
 rl_query_gid(struct rl_context *pub, uint8_t port_num, int index, union rl_gid *gid)
 {
 	const struct context *ctx = context_of(pub);
-	const int rc = check_port(ctx, port_num);
+	const int rc = client_check_port(ctx, port_num);
 
 	if (rc != 0)
 		return rc;

@@ -378,6 +378,28 @@ events(struct rpc_call *call)
 	return rpc_result(call, list);
 }
 
+struct p_watch {
+	uint32_t port_num;
+};
+
+static const struct conf_field watch_rows[] = {
+	P_U32(p_watch, port_num, 1, CONF_MAX_PORTS, P_REQUIRED),
+};
+static const struct conf_table watch_table = P_TABLE(p_watch, watch_rows, "params");
+
+/* Events of other ports are not for it. */
+static int
+watch(struct rpc_call *call)
+{
+	const struct p_watch *p = call->params;
+	const uint32_t ports = call->m->env->w.ports_n;
+
+	if (p->port_num > ports)
+		return rpc_invalid(call, "port_num: there are %u ports", ports);
+	app_watch_port(call->client->app, p->port_num, ports);
+	return rpc_result(call, json_object());
+}
+
 const struct rpc_method methods_client_open[] = {
 	{ "client_open", open_client, &open_table },
 	{ NULL, NULL, NULL },
@@ -391,5 +413,6 @@ const struct rpc_method methods_client[] = {
 	{ "client_channel_create", channel_create, &method_no_params },
 	{ "client_channel_destroy", channel_destroy, &method_handle_table },
 	{ "client_events", events, &events_table },
+	{ "client_watch", watch, &watch_table },
 	{ NULL, NULL, NULL },
 };

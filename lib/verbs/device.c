@@ -148,9 +148,10 @@ ibv_open_device(struct ibv_device *device)
 	if (c == NULL)
 		return vl_none(ENOMEM);
 	rc = rl_open(NULL, &c->rl);
-	if (rc == 0 && d->port > c->rl->num_ports) {
-		rl_close(c->rl);
-		rc = -ENODEV;
+	if (rc == 0) {
+		rc = d->port > c->rl->num_ports ? -ENODEV : rl_watch_port(c->rl, d->port);
+		if (rc != 0)
+			rl_close(c->rl);
 	}
 	if (rc != 0) {
 		free(c);

@@ -40,14 +40,10 @@ ibv_get_async_event(struct ibv_context *ctx, struct ibv_async_event *event)
 			errno = -rc;
 			return -1;
 		}
-		if (e.event_type == RL_EVENT_RQ_LIMIT_REACHED) { /* an operator's wish */
+		if (e.event_type == RL_EVENT_RQ_LIMIT_REACHED) /* an operator's wish */
 			rl_ack_async_event(&e);
-			continue;
-		}
-		event->event_type = (enum ibv_event_type)e.event_type;
-		/* Other ports are other devices. */
-	} while (element_of(event->event_type) == OF_PORT &&
-		 e.event_type != RL_EVENT_DEVICE_FATAL && e.element.port_num != c->port);
+	} while (e.event_type == RL_EVENT_RQ_LIMIT_REACHED);
+	event->event_type = (enum ibv_event_type)e.event_type;
 	switch (element_of(event->event_type)) {
 	case OF_CQ:
 		event->element.cq = e.element.cq->cq_context;

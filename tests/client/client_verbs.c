@@ -351,6 +351,8 @@ ports_and_limits(struct pair *p)
 	CHECK(strcmp(port.name, "right") == 0 && port.mac[5] == 2 && port.gid_tbl_len == 1);
 	CHECK(port.active_mtu == RL_MTU_4096 && port.state == RL_PORT_ACTIVE);
 	CHECK(rl_query_port(p->ctx, 3, &port) == -EINVAL);
+	CHECK(rl_watch_port(p->ctx, 0) == -EINVAL && rl_watch_port(p->ctx, 3) == -EINVAL);
+	OK(rl_watch_port(p->ctx, 2));
 	OK(rl_query_gid(p->ctx, 2, 0, &gid));
 	OK(rl_gid_from_ip("10.77.0.2", &same));
 	CHECK(memcmp(&gid, &same, sizeof(gid)) == 0);
