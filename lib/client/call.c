@@ -128,6 +128,7 @@ int
 client_call_fds(struct context *ctx, const char *method, json_t *params, const int *fds,
 	uint32_t fds_n, json_t **result)
 {
+	const int was = errno;
 	json_t *got = NULL;
 	bool again;
 	int rc;
@@ -152,6 +153,8 @@ client_call_fds(struct context *ctx, const char *method, json_t *params, const i
 		*result = got;
 	else
 		json_decref(got);
+	if (rc == 0)
+		errno = was; /* Jansson sets it to 0; programs look at that of an earlier call */
 	return rc;
 }
 

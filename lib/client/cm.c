@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define RESOLVE_MS_MAX 600000
+
 /* ---- channels -------------------------------------------------------------------------------- */
 
 int
@@ -297,8 +299,8 @@ rl_cm_bind_addr(struct rl_cm_id *pub, const struct sockaddr *addr)
 	uint8_t port = 0;
 	int rc;
 
-	if (id->handle != 0)
-		return client_fail(EINVAL, "the id listens, or has a peer");
+	if (id->handle != 0 || id->local.ss_family != 0)
+		return client_fail(EINVAL, "the id is bound, listens, or has a peer");
 	rc = take_address(&to, addr);
 	if (rc != 0)
 		return rc;
@@ -370,6 +372,15 @@ rl_cm_listen(struct rl_cm_id *pub, int backlog)
 	return rc;
 }
 
+/* Less than 0 is no limit to the kernel. */
+static int
+resolve_ms(int timeout_ms)
+{
+	if (timeout_ms < 0 || timeout_ms > RESOLVE_MS_MAX)
+		return RESOLVE_MS_MAX;
+	return timeout_ms > 0 ? timeout_ms : 1;
+}
+
 /* @param ctx its lock is held. */
 static int
 resolve(struct context *ctx, struct cm_id *id, int timeout_ms)
@@ -377,7 +388,7 @@ resolve(struct context *ctx, struct cm_id *id, int timeout_ms)
 	json_t *result, *source = ip_json(&id->local), *dest = ip_json(&id->peer);
 	json_t *params = json_pack("{s:I, s:i, s:i}", "channel",
 		(json_int_t)((struct cm_channel *)id->pub.channel)->handle, "timeout_ms",
-		timeout_ms > 0 ? timeout_ms : 1, "traffic_class", id->tos);
+		resolve_ms(timeout_ms), "traffic_class", id->tos);
 	const uint16_t port = client_cm_port(&id->local);
 	bool known;
 	int rc;
@@ -403,18 +414,21 @@ rl_cm_resolve_addr(struct rl_cm_id *pub, const struct sockaddr *src, const struc
 {
 	struct context *ctx = context_of(pub->context);
 	struct cm_id *id = cm_id_of(pub);
+	const struct sockaddr_storage bound = id->local;
 	int rc;
 
 	if (id->handle != 0)
 		return client_fail(EINVAL, "the id listens, or has a peer");
 	rc = take_address(&id->peer, dst);
-	if (rc == 0 && src != NULL)
+	if (rc == 0 && src != NULL && id->local.ss_family == 0)
 		rc = take_address(&id->local, src);
 	if (rc != 0)
 		return rc;
 	client_lock(ctx);
 	rc = client_cm_is_group(&id->peer) ? client_cm_resolve_group(id)
 					   : resolve(ctx, id, timeout_ms);
+	if (rc != 0)
+		id->local = bound;
 	client_unlock(ctx);
 	return rc;
 }

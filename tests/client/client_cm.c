@@ -282,6 +282,8 @@ only_of_a_family(struct world *w)
 	CHECK(a->port_num != 0);
 	make_qp(&w->s, a);
 	rl_cm_destroy_qp(a);
+	OK(rl_cm_destroy_id(a));
+	OK(rl_cm_create_id(w->s.channel, &a, NULL, RL_PS_TCP));
 	OK(rl_cm_bind_addr(a, (struct sockaddr *)&four));
 	OK(rl_cm_bind_addr(b, (struct sockaddr *)&six));
 	OK(rl_cm_set_afonly(a, true));
@@ -305,6 +307,8 @@ addresses(struct world *w)
 	OK(rl_cm_create_id(w->s.channel, &id, NULL, RL_PS_TCP));
 	OK(rl_cm_bind_addr(id, (struct sockaddr *)&at));
 	CHECK(rl_cm_listen(id, 0) == -EADDRINUSE);
+	OK(rl_cm_destroy_id(id));
+	OK(rl_cm_create_id(w->s.channel, &id, NULL, RL_PS_TCP));
 	/* Any address, any port: at both ports of the dataplane. */
 	at = side_address("0.0.0.0", 0);
 	OK(rl_cm_bind_addr(id, (struct sockaddr *)&at));

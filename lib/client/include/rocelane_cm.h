@@ -136,7 +136,7 @@ int rl_cm_migrate_id(struct rl_cm_id *id, struct rl_cm_event_channel *channel);
 
 /**
  * Address and port to listen at, or to connect from; zeros: any. With an address the id has its
- * port_num. @return -EAFNOSUPPORT; -EADDRNOTAVAIL: no port has it.
+ * port_num. @return -EAFNOSUPPORT; -EADDRNOTAVAIL: no port has it; -EINVAL: it is bound.
  */
 int rl_cm_bind_addr(struct rl_cm_id *id, const struct sockaddr *addr);
 /** A listener without an address is asked by those of its family alone (RDMA_OPTION_ID_AFONLY). */
@@ -150,7 +150,8 @@ int rl_cm_set_tos(struct rl_cm_id *id, uint8_t tos);
 int rl_cm_listen(struct rl_cm_id *id, int backlog);
 /**
  * Find the port and the neighbour that lead to a peer: ADDR_RESOLVED or ADDR_ERROR follows.
- * @param src NULL: any. @return -ENETUNREACH: no port has a route; -EADDRNOTAVAIL.
+ * After ADDR_ERROR it may be called again. @param src NULL: any; not looked at where the id is
+ * bound, or was resolved before. @return -ENETUNREACH: no port has a route; -EADDRNOTAVAIL.
  */
 int rl_cm_resolve_addr(struct rl_cm_id *id, const struct sockaddr *src, const struct sockaddr *dst,
 	int timeout_ms);

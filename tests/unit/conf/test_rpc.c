@@ -136,6 +136,7 @@ replies_have_every_value(void **state UNUSED)
 		"{\"qp_num\":null," QP_HEAD ",\"qp_state\":\"RTR\",\"port\":\"p\","
 		"\"srq\":null,\"sq_sig_all\":false,\"path_mtu\":1024,\"dest_qp_num\":5,\"rq_psn\":9,"
 		"\"ah_attr\":{\"dest_ip\":\"fd77::2\",\"dest_mac\":null,\"traffic_class\":0,\"hop_limit\":64,"
+		"\"flow_label\":0,"
 		"\"vlan\":null,\"vlan_priority\":0},\"path_mig_state\":\"MIGRATED\","
 		"\"timeout\":14,\"retry_cnt\":7,\"rnr_retry\":7,"
 		"\"min_rnr_timer\":12,\"max_rd_atomic\":16,\"max_dest_rd_atomic\":16,\"pkey\":\"0xffff\","
