@@ -36,7 +36,9 @@
 #define CM_SIDR_KEPT   21 /* how long an answer to a SIDR_REQ is repeated: 8.6 s */
 #define CM_TIMEOUT_MIN 8  /* of a peer's response timeout that is believed: 1 ms */
 #define CM_TIMEOUT_MAX 20 /* ... 4.3 s */
-#define CM_UD_QKEY     UINT32_C(0x01234567) /* of datagram services where nobody says another */
+/* 1.1 s: for an RTU in a crowd, and for the place of a peer that gave up: it may do so again */
+#define CM_CROWDED_TIMEOUT 18
+#define CM_UD_QKEY         UINT32_C(0x01234567) /* of datagram services where nobody says another */
 
 enum cm_state {
 	CM_IDLE,
@@ -53,6 +55,7 @@ enum cm_state {
 	CM_SIDR_REP_RCVD,
 	CM_SIDR_REQ_RCVD,
 	CM_SIDR_REP_SENT,
+	CM_REJ_RCVD, /* the peer that asked gave up; its place is taken a moment longer (CM-40) */
 	CM_STATES
 };
 
@@ -253,21 +256,27 @@ struct cm_verdict {
 	uint8_t todo;         /* enum cm_todo */
 	uint8_t event;        /* enum cm_event */
 	bool duplicate;
-	bool over;       /* after this the connection is forgotten: cm_forget() */
-	uint16_t status; /* of the event: reason of a REJ, or an errno */
+	bool over;                 /* after this the connection is forgotten: cm_forget() */
+	uint16_t status;           /* of the event: reason of a REJ, or an errno */
+	struct cm_conn *displaced; /* another one, which gave its place to this; or NULL */
 	uint8_t outs;
 	struct cm_out out[2];
 };
 
+/** Those of one address, or of several that fall together. */
 struct cm_source {
+	uint32_t half_open;
+};
+
+/** REQs of one address and MAC. */
+struct cm_rate {
 	uint64_t second;
 	uint32_t reqs;
-	uint32_t half_open;
 };
 
 /** Those whose frames come from one MAC: a host, or a router. */
 struct cm_neighbour {
-	TAILQ_HEAD(, cm_conn) half_open; /* oldest first */
+	TAILQ_HEAD(cm_conns, cm_conn) half_open; /* oldest first, but for cm_make_room() */
 	uint32_t n;
 	uint32_t all; /* connections that they have begun, whatever has become of them */
 };
@@ -292,6 +301,7 @@ struct cm {
 	struct wheel wheel;
 	struct cm_listener listeners[CM_LISTENERS];
 	struct cm_source sources[CM_SOURCES];
+	struct cm_rate rates[CM_SOURCES];
 	struct cm_neighbour neighbours[CM_NEIGHBOURS];
 	struct {
 		uint64_t second; /* of the map that is written */

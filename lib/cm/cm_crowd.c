@@ -75,10 +75,10 @@ cm_is_repeated(struct cm *cm, uint64_t hash, ns_t now)
 }
 
 /* The one with the most unfinished connections. */
-static const struct cm_neighbour *
-heaviest(const struct cm *cm)
+static struct cm_neighbour *
+heaviest(struct cm *cm)
 {
-	const struct cm_neighbour *most = &cm->neighbours[0];
+	struct cm_neighbour *most = &cm->neighbours[0];
 
 	for (uint32_t i = 1; i < CM_NEIGHBOURS; i++)
 		if (cm->neighbours[i].n > most->n)
@@ -87,7 +87,7 @@ heaviest(const struct cm *cm)
 }
 
 bool
-cm_is_in_the_way(const struct cm *cm, const struct cm_conn *c)
+cm_is_in_the_way(struct cm *cm, const struct cm_conn *c)
 {
 	const struct cm_neighbour *most;
 
@@ -97,29 +97,34 @@ cm_is_in_the_way(const struct cm *cm, const struct cm_conn *c)
 	return most->n * 2 <= cm->half_open || most == &cm->neighbours[c->neighbour];
 }
 
-bool
+struct cm_conn *
 cm_make_room(struct cm *cm, const struct cm_listener *l, const struct cm_path *path, ns_t now)
 {
-	const struct cm_neighbour *asks = &cm->neighbours[cm_neighbour_of(cm, path)], *most;
+	const struct cm_neighbour *asks = &cm->neighbours[cm_neighbour_of(cm, path)];
+	struct cm_neighbour *most;
 	const bool any = l->pending < l->backlog;
+	struct cm_conns *list;
 	struct cm_conn *c;
-	uint32_t looks = 0;
 
 	if (asks->n * 2 >= cm->half_open)
-		return false;
+		return NULL;
 	most = heaviest(cm);
 	if (most->n * 2 <= cm->half_open)
-		return false;
-	TAILQ_FOREACH (c, &most->half_open, beside) {
-		if ((c->state == CM_REP_SENT || c->state == CM_MRA_REP_RCVD) &&
+		return NULL;
+	list = &most->half_open;
+	for (uint32_t looks = 0; looks < LOOKS && looks < most->n; looks++) {
+		c = TAILQ_FIRST(list);
+		if ((c->state == CM_REP_SENT || c->state == CM_MRA_REP_RCVD ||
+			    c->state == CM_REJ_RCVD) &&
 			(any || c->listener == l)) {
 			cm_half_open_end(cm, c);
 			c->retries = 0;
 			cm_arm(cm, c, 0, now);
-			return true;
+			return c;
 		}
-		if (++looks == LOOKS)
-			break;
+		/* The next look is at others: what cannot be taken must not hide what can. */
+		TAILQ_REMOVE(list, c, beside);
+		TAILQ_INSERT_TAIL(list, c, beside);
 	}
-	return false;
+	return NULL;
 }

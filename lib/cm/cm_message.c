@@ -139,8 +139,8 @@ cm_make_dreq(struct cm *cm, struct cm_conn *c)
 }
 
 void
-cm_send_rej(struct cm_verdict *v, const struct cm_conn *c, uint16_t reason, const uint8_t *private,
-	uint32_t private_len)
+cm_send_rej(const struct cm *cm, struct cm_verdict *v, const struct cm_conn *c, uint16_t reason,
+	const uint8_t *private, uint32_t private_len)
 {
 	uint8_t *m = cm_out(v, &c->path);
 	uint8_t of = REJECTED_OTHER;
@@ -152,14 +152,14 @@ cm_send_rej(struct cm_verdict *v, const struct cm_conn *c, uint16_t reason, cons
 	mad_set(m, REJ_remote_comm_id, c->remote_id);
 	if (!c->active && (c->state == CM_REQ_RCVD || c->state == CM_MRA_REQ_SENT))
 		of = REJECTED_REQ;
-	else if (c->active && c->state == CM_TIMEWAIT)
+	else if (c->active && (c->state == CM_ESTABLISHED || c->state == CM_TIMEWAIT))
 		of = REJECTED_REP;
 	mad_set(m, REJ_message_rejected, of);
 	mad_set(m, REJ_reason, reason);
-	if (reason == CM_REJ_TIMEOUT && c->active && c->remote_id == 0) {
+	if (reason == CM_REJ_TIMEOUT) {
 		/* The peer finds what is meant by our GUID and id. */
 		mad_set(m, REJ_rejected_info_length, GUID_LEN);
-		be64_store(mad_at(m, REJ_ari), mad_get(c->sent, REQ_local_ca_guid));
+		be64_store(mad_at(m, REJ_ari), cm->guid);
 	}
 	put_private(m, private, private_len);
 }

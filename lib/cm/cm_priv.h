@@ -26,7 +26,7 @@ struct cm_conn *cm_by_qpn(struct cm *cm, const struct cm_path *path, uint64_t gu
 /** Who listens there; NULL: nobody. */
 struct cm_listener *cm_listener_of(struct cm *cm, const struct cm_path *path, uint64_t service_id);
 /** May this source send one more REQ in this second? Counts it. */
-bool cm_source_may(struct cm *cm, const uint8_t gid[16], ns_t now);
+bool cm_source_may(struct cm *cm, const struct cm_path *path, ns_t now);
 /** Count a connection that its peer has begun as unfinished. @return CM_DROP_NONE, or why not. */
 enum cm_drop cm_half_open(struct cm *cm, struct cm_listener *l, const struct cm_path *path);
 /** Place of the MAC that it came from. */
@@ -45,15 +45,16 @@ bool cm_is_crowded(const struct cm *cm, const struct cm_listener *l);
  * In a crowd: an unfinished connection gives its place up when its peer has not answered once.
  * Unless a neighbour has more than half of all, and it is not that one's: then others find room.
  */
-bool cm_is_in_the_way(const struct cm *cm, const struct cm_conn *c);
+bool cm_is_in_the_way(struct cm *cm, const struct cm_conn *c);
 /** Did a REQ of this hash come in one of the last seconds, before this one? Remembers it. */
 bool cm_is_repeated(struct cm *cm, uint64_t hash, ns_t now);
 /**
  * There is none left for a REQ that was repeated: the oldest unfinished connection of the neighbour
  * that has more than half of all gives its place away. Its timer ends it; if its RTU comes before
- * that, it is established. @return false: nobody has so many more than the one who asks.
+ * that, it is established. @return it; NULL: nobody has so many more than the one who asks.
  */
-bool cm_make_room(struct cm *cm, const struct cm_listener *l, const struct cm_path *path, ns_t now);
+struct cm_conn *cm_make_room(
+	struct cm *cm, const struct cm_listener *l, const struct cm_path *path, ns_t now);
 /** What cm->crowd.map has. */
 size_t cm_crowd_bytes(void);
 
@@ -69,8 +70,8 @@ void cm_make_rep(struct cm *cm, struct cm_conn *c, const uint8_t *private, uint3
 /** c->sent becomes a DREQ. */
 void cm_make_dreq(struct cm *cm, struct cm_conn *c);
 /** Which message a REJ of the connection rejects: 0 REQ, 1 REP, 2 other. */
-void cm_send_rej(struct cm_verdict *v, const struct cm_conn *c, uint16_t reason,
-	const uint8_t *private, uint32_t private_len);
+void cm_send_rej(const struct cm *cm, struct cm_verdict *v, const struct cm_conn *c,
+	uint16_t reason, const uint8_t *private, uint32_t private_len);
 /** A REJ for a message of no connection; `mad` is that message. */
 void cm_send_stray_rej(struct cm_verdict *v, const struct cm_packet *p, uint16_t reason);
 /** RTU, MRA, DREP and APR: ids alone. */

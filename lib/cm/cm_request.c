@@ -5,7 +5,6 @@
 #include "cm_priv.h"
 
 enum { MTU_MIN = 1, MTU_MAX = 5, QPN_FIRST = 2, PKEY_KEY = 0x7fff };
-enum { CROWDED_TIMEOUT = 18 }; /* 1.1 s for an RTU */
 enum { PS_TCP = 0x0106, PS_UDP = 0x0111, PS_IB = 0x013f };
 
 struct cm_terms
@@ -120,8 +119,8 @@ begin(struct cm *cm, const struct cm_packet *p, struct cm_listener *l, ns_t now,
 	c->peer = cm_req_terms(m);
 	c->retries_max = (uint8_t)mad_get(m, REQ_max_cm_retries);
 	c->interval = repeat_time(m);
-	if (cm_is_crowded(cm, l) && c->interval > cm_time(CROWDED_TIMEOUT))
-		c->interval = cm_time(CROWDED_TIMEOUT);
+	if (cm_is_crowded(cm, l) && c->interval > cm_time(CM_CROWDED_TIMEOUT))
+		c->interval = cm_time(CM_CROWDED_TIMEOUT);
 	c->time_req = now;
 	cm_keep_private(c, m);
 	cm_link(cm, c, CM_BY_REMOTE);
@@ -159,9 +158,11 @@ cm_may_begin(struct cm *cm, struct cm_listener *l, const struct cm_packet *p, ui
 	v->drop = cm_half_open(cm, l, &p->path);
 	if (v->drop == CM_DROP_NONE && !known)
 		v->drop = CM_DROP_crowded;
-	if ((v->drop == CM_DROP_half_open || v->drop == CM_DROP_backlog) && known &&
-		cm_make_room(cm, l, &p->path, now))
-		v->drop = cm_half_open(cm, l, &p->path);
+	if ((v->drop == CM_DROP_half_open || v->drop == CM_DROP_backlog) && known) {
+		v->displaced = cm_make_room(cm, l, &p->path, now);
+		if (v->displaced != NULL)
+			v->drop = cm_half_open(cm, l, &p->path);
+	}
 	return v->drop == CM_DROP_NONE;
 }
 
@@ -173,7 +174,7 @@ cm_request(struct cm *cm, const struct cm_packet *p, ns_t now, struct cm_verdict
 	struct cm_conn *old;
 	uint16_t reason;
 
-	if (!cm_source_may(cm, p->path.peer_gid, now)) {
+	if (!cm_source_may(cm, &p->path, now)) {
 		v->drop = CM_DROP_rate;
 		return;
 	}

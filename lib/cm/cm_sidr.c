@@ -44,7 +44,7 @@ cm_sidr_request(struct cm *cm, const struct cm_packet *p, ns_t now, struct cm_ve
 		cm_step(cm, c, CM_IN_REQ, &nothing, now, v);
 		return;
 	}
-	if (!cm_source_may(cm, p->path.peer_gid, now)) {
+	if (!cm_source_may(cm, &p->path, now)) {
 		v->drop = CM_DROP_rate;
 		return;
 	}

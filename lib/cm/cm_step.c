@@ -21,7 +21,13 @@ static bool
 is_half_open(uint8_t state)
 {
 	return state == CM_REQ_RCVD || state == CM_MRA_REQ_SENT || state == CM_REP_SENT ||
-	       state == CM_MRA_REP_RCVD || state == CM_SIDR_REQ_RCVD;
+	       state == CM_MRA_REP_RCVD || state == CM_REJ_RCVD || state == CM_SIDR_REQ_RCVD;
+}
+
+static ns_t
+least(ns_t a, ns_t b)
+{
+	return a < b ? a : b;
 }
 
 void
@@ -66,6 +72,9 @@ arm(struct cm *cm, struct cm_conn *c, uint8_t from, enum cm_input in, const stru
 		} else {
 			c->retries = c->retries_max;
 		}
+		/* No application waits for the end as long as its timeout may ask for. */
+		if (c->state == CM_DREQ_SENT)
+			c->interval = least(c->interval, cm_time(CM_TIMEOUT_MAX));
 		cm_arm(cm, c, c->interval, now);
 		break;
 	case CM_MRA_REQ_RCVD:
@@ -77,6 +86,9 @@ arm(struct cm *cm, struct cm_conn *c, uint8_t from, enum cm_input in, const stru
 		if (in != CM_IN_MRA || !c->half_open || (!entered && c->retries == 0))
 			break;
 		c->retries -= !entered;
+		/* A place that others wait for is not kept by a word alone. */
+		if (cm_is_crowded(cm, c->listener))
+			n = n < CM_CROWDED_TIMEOUT ? n : CM_CROWDED_TIMEOUT;
 		cm_arm(cm, c, cm_time(n) + c->interval, now);
 		break;
 	case CM_MRA_REQ_SENT:
@@ -90,6 +102,10 @@ arm(struct cm *cm, struct cm_conn *c, uint8_t from, enum cm_input in, const stru
 	case CM_SIDR_REP_SENT:
 		if (entered)
 			cm_arm(cm, c, cm_time(CM_SIDR_KEPT), now);
+		break;
+	case CM_REJ_RCVD:
+		if (entered)
+			cm_arm(cm, c, cm_time(CM_CROWDED_TIMEOUT), now);
 		break;
 	case CM_REQ_RCVD:
 	case CM_SIDR_REQ_RCVD:
@@ -125,9 +141,12 @@ send(struct cm *cm, struct cm_conn *c, enum cm_send what, enum cm_input in,
 		cm_send_short(v, c, CM_MRA, c->tid);
 		break;
 	case CM_SEND_REJ:
+		/* Of a REQ that is taken back the peer finds its part by our GUID alone. */
 		if (reason == CM_REJ_NONE)
-			reason = in == CM_IN_LAST ? CM_REJ_TIMEOUT : CM_REJ_CONSUMER_DEFINED;
-		cm_send_rej(v, c, reason, said->private, said->private_len);
+			reason = in == CM_IN_LAST || c->state <= CM_MRA_REQ_RCVD
+					 ? CM_REJ_TIMEOUT
+					 : CM_REJ_CONSUMER_DEFINED;
+		cm_send_rej(cm, v, c, reason, said->private, said->private_len);
 		break;
 	case CM_SEND_RTU:
 		cm_send_short(v, c, CM_RTU, c->tid);
@@ -177,9 +196,10 @@ cm_step(struct cm *cm, struct cm_conn *c, enum cm_input in, const struct cm_said
 	v->over = c->state == CM_IDLE;
 	if (s->event != CM_EVENT_NONE) {
 		v->status = said->status;
-		if (in == CM_IN_LAST &&
-			(s->event == CM_EVENT_UNREACHABLE || s->event == CM_EVENT_CONNECT_ERROR))
+		if (in == CM_IN_LAST && s->event != CM_EVENT_TIMEWAIT_EXIT)
 			v->status = ETIMEDOUT;
+		if (in == CM_IN_LAST || in == CM_IN_DATA || in == CM_IN_DREP)
+			c->private_len = 0; /* what an earlier message brought */
 		if (s->event != CM_EVENT_ESTABLISHED && s->event != CM_EVENT_TIMEWAIT_EXIT)
 			c->last = s->event;
 	}
@@ -200,7 +220,7 @@ cm_timer(struct cm *cm, ns_t now, struct cm_verdict *v)
 	c = (void *)((char *)node - offsetof(struct cm_conn, timer));
 	ASSERT(c->local_id != 0);
 	in = CM_IN_TIMEOUT;
-	if (c->state == CM_MRA_REQ_SENT || c->state == CM_TIMEWAIT ||
+	if (c->state == CM_MRA_REQ_SENT || c->state == CM_TIMEWAIT || c->state == CM_REJ_RCVD ||
 		c->state == CM_SIDR_REQ_RCVD || c->state == CM_SIDR_REP_SENT)
 		in = CM_IN_LAST;
 	else if (c->state == CM_REP_SENT && cm_is_in_the_way(cm, c))

@@ -10,7 +10,7 @@
 #include "invariant.h"
 #include "mix.h"
 
-enum { ID_BITS = 16 }; /* of a local id: the place; the others say which connection on it */
+enum { ID_BITS = 16 };    /* of a local id: the place; the others say which connection on it */
 enum { OTHERS_PART = 8 }; /* of all connections: what those of one MAC leave to others */
 
 uint64_t
@@ -94,14 +94,21 @@ head(struct cm *cm, uint32_t chain, const struct cm_path *path, uint64_t number)
 	return &cm->heads[chain][mix(h ^ number) & (cm->limits.connections - 1)];
 }
 
+/* What a peer chooses is all in its key, so that it cannot make a chain long. */
+static uint64_t
+key_of(const struct cm *cm, uint32_t number, uint64_t more)
+{
+	return number ^ mix(cm->key ^ more);
+}
+
 static uint32_t *
 head_of(struct cm *cm, uint32_t chain, const struct cm_conn *c)
 {
 	switch (chain) {
 	case CM_BY_REMOTE:
-		return head(cm, chain, &c->path, c->remote_id);
+		return head(cm, chain, &c->path, key_of(cm, c->remote_id, c->tid));
 	case CM_BY_QPN:
-		return head(cm, chain, &c->path, c->peer.qpn);
+		return head(cm, chain, &c->path, key_of(cm, c->peer.qpn, c->peer_guid));
 	default:
 		return head(cm, chain, NULL, c->own.qpn);
 	}
@@ -176,7 +183,7 @@ is_peer(const struct cm_conn *c, const struct cm_path *path)
 struct cm_conn *
 cm_by_remote(struct cm *cm, const struct cm_path *path, uint32_t id, uint64_t tid)
 {
-	uint32_t at = *head(cm, CM_BY_REMOTE, path, id);
+	uint32_t at = *head(cm, CM_BY_REMOTE, path, key_of(cm, id, tid));
 
 	for (; at != 0; at = cm->conns[at - 1].next[CM_BY_REMOTE]) {
 		struct cm_conn *c = &cm->conns[at - 1];
@@ -190,12 +197,14 @@ cm_by_remote(struct cm *cm, const struct cm_path *path, uint32_t id, uint64_t ti
 struct cm_conn *
 cm_by_qpn(struct cm *cm, const struct cm_path *path, uint64_t guid, uint32_t qpn)
 {
-	uint32_t at = *head(cm, CM_BY_QPN, path, qpn);
+	uint32_t at = *head(cm, CM_BY_QPN, path, key_of(cm, qpn, guid));
 
 	for (; at != 0; at = cm->conns[at - 1].next[CM_BY_QPN]) {
 		struct cm_conn *c = &cm->conns[at - 1];
 
-		if (c->peer.qpn == qpn && c->peer_guid == guid && is_peer(c, path))
+		/* Who gave up may ask again by the same one. */
+		if (c->peer.qpn == qpn && c->peer_guid == guid && c->state != CM_REJ_RCVD &&
+			is_peer(c, path))
 			return c;
 	}
 	return NULL;
@@ -286,10 +295,21 @@ cm_unlisten(struct cm *cm, struct cm_listener *l)
 {
 	struct cm_conn *c;
 
-	for (uint32_t at = 0; (c = cm_each(cm, &at)) != NULL;)
-		if (c->listener == l)
-			c->listener = NULL;
+	for (uint32_t i = 0; i < CM_NEIGHBOURS; i++)
+		TAILQ_FOREACH (c, &cm->neighbours[i].half_open, beside)
+			if (c->listener == l)
+				c->listener = NULL;
 	*l = (struct cm_listener){ .used = false };
+}
+
+static uint64_t
+mac_key(const struct cm *cm, const struct cm_path *path)
+{
+	const uint8_t *m = path->peer_mac;
+	const uint64_t key =
+		(uint64_t)be32_load(m) << 32 | (uint64_t)be16_load(m + 4) << 16 | path->port;
+
+	return mix(key ^ cm->key);
 }
 
 static uint32_t
@@ -298,10 +318,12 @@ source_of(const struct cm *cm, const uint8_t gid[16])
 	return hash_gid(cm, gid) & (CM_SOURCES - 1);
 }
 
+/* By address and MAC: who forges the address of another host must not use up what is its. */
 bool
-cm_source_may(struct cm *cm, const uint8_t gid[16], ns_t now)
+cm_source_may(struct cm *cm, const struct cm_path *path, ns_t now)
 {
-	struct cm_source *s = &cm->sources[source_of(cm, gid)];
+	struct cm_rate *s = &cm->rates[mix(hash_gid(cm, path->peer_gid) ^ mac_key(cm, path)) &
+				       (CM_SOURCES - 1)];
 
 	if (s->second != now / TIME_NS_PER_S) {
 		s->second = now / TIME_NS_PER_S;
@@ -319,12 +341,7 @@ cm_hash_req(const struct cm *cm, const struct cm_path *path, uint32_t id, uint64
 uint16_t
 cm_neighbour_of(const struct cm *cm, const struct cm_path *path)
 {
-	const uint8_t *m = path->peer_mac;
-
-	const uint64_t key =
-		(uint64_t)be32_load(m) << 32 | (uint64_t)be16_load(m + 4) << 16 | path->port;
-
-	return mix(key ^ cm->key) & (CM_NEIGHBOURS - 1);
+	return mac_key(cm, path) & (CM_NEIGHBOURS - 1);
 }
 
 enum cm_drop
@@ -370,4 +387,5 @@ cm_half_open_end(struct cm *cm, struct cm_conn *c)
 	cm->half_open--;
 	if (c->listener != NULL)
 		c->listener->pending--;
+	c->listener = NULL;
 }

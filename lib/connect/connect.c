@@ -257,6 +257,14 @@ hold(struct connect_conn *cc, struct cm_verdict *v)
 		v->outs = 0;
 }
 
+/* It has no place among the unfinished ones any more: nor has it one of its application's. */
+static void
+settle(struct connect_conn *cc)
+{
+	if (cc != NULL && cc->of != NULL)
+		connect_id_answered(cc->of);
+}
+
 void
 connect_carry_out(struct connect *cx, struct cm_verdict *v)
 {
@@ -264,6 +272,8 @@ connect_carry_out(struct connect *cx, struct cm_verdict *v)
 
 	cx->drops[v->drop]++;
 	cx->duplicates += v->duplicate;
+	if (v->displaced != NULL)
+		settle(v->displaced->user);
 	if (v->todo == CM_DO_ASK) {
 		asked(cx, v->conn);
 		return;
@@ -280,6 +290,8 @@ connect_carry_out(struct connect *cx, struct cm_verdict *v)
 		walk(cx, cc, v->todo);
 	if (v->event != CM_EVENT_NONE)
 		connect_event(cx, cc, v);
+	if (!v->conn->half_open)
+		settle(cc);
 	if (v->over) {
 		end(cx, cc, v->conn);
 		cm_forget(&cx->cm, v->conn);
@@ -299,19 +311,18 @@ connect_poll(struct connect *cx)
 {
 	struct connect_inbox in;
 	struct cm_verdict v;
-	uint32_t work = 0;
+	uint32_t data = 0, messages = 0, timers = 0;
 
 	if (cx->cm.conns == NULL)
 		return 0;
-	while (cx->data.n != 0 && work < CONNECT_TURN) {
+	/* Each has a turn of its own: who sends without end must not stop what time does. */
+	for (; data < CONNECT_TURN && cx->data.n != 0; data++) {
 		if (cm_data(&cx->cm, cx->data.qpn[--cx->data.n], cx->env->now, &v))
 			connect_carry_out(cx, &v);
-		work++;
 	}
-	while (work < CONNECT_TURN && connect_inbox_take(cx, &in)) {
+	for (; messages < CONNECT_TURN && connect_inbox_take(cx, &in); messages++) {
 		struct cm_packet p;
 
-		work++;
 		if (!connect_parse(cx, &in, &p))
 			continue;
 		cm_receive(&cx->cm, &p, cx->env->now, &v);
@@ -319,9 +330,7 @@ connect_poll(struct connect *cx)
 			cx->rx[mad_message(p.mad)]++;
 		connect_carry_out(cx, &v);
 	}
-	while (work < CONNECT_TURN && cm_timer(&cx->cm, cx->env->now, &v)) {
+	for (; timers < CONNECT_TURN && cm_timer(&cx->cm, cx->env->now, &v); timers++)
 		connect_carry_out(cx, &v);
-		work++;
-	}
-	return work + connect_client_poll(cx);
+	return data + messages + timers + connect_client_poll(cx);
 }

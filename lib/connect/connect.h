@@ -193,6 +193,9 @@ int connect_reject(struct connect *cx, struct connect_conn *cc, uint16_t reason,
 	const uint8_t *private, uint32_t private_len, struct refusal *r);
 /** End it. @return 0 or a refusal. */
 int connect_disconnect(struct connect *cx, struct connect_conn *cc, struct refusal *r);
+/** May a QP of this type be the answer, with so much private data? @return 0 or a refusal. */
+int connect_may_say_yes(
+	const struct connect_conn *cc, uint32_t qp_type, uint32_t private_len, struct refusal *r);
 /** Answer a REQ with these terms, by a QP that is there. @return 0 or a refusal. */
 int connect_say_yes(struct connect *cx, struct connect_conn *cc, struct cm_terms *own,
 	const uint8_t *private, uint32_t private_len, struct refusal *r);

@@ -46,7 +46,7 @@ connect_channel_create(struct connect_client *cl, struct connect_channel **out, 
 		owner_uncharge(cl->owner, OWNER_CHANNELS, 1);
 		return refuse(r, ENOMEM, "no memory, or no descriptor");
 	}
-	STAILQ_INIT(&ch->notices);
+	TAILQ_INIT(&ch->notices);
 	ch->handle = ++cl->last;
 	TAILQ_INSERT_TAIL(&cl->channels, ch, all);
 	*out = ch;
@@ -143,6 +143,8 @@ static void
 free_notice(struct connect_notice *n)
 {
 	n->id->notices--;
+	if (n->id->request == n)
+		n->id->request = NULL;
 	json_decref(n->more);
 	free(n);
 }
@@ -151,27 +153,24 @@ free_notice(struct connect_notice *n)
 static void
 sort_notices(struct connect_channel *ch)
 {
-	STAILQ_HEAD(, connect_notice) kept = STAILQ_HEAD_INITIALIZER(kept);
-	struct connect_channel *to;
-	struct connect_notice *n;
+	struct connect_notice *n, *next;
 	uint32_t gone = 0;
 
-	while ((n = STAILQ_FIRST(&ch->notices)) != NULL) {
-		STAILQ_REMOVE_HEAD(&ch->notices, next);
-		to = n->id->channel;
-		if (to == ch) {
-			STAILQ_INSERT_TAIL(&kept, n, next);
+	for (n = TAILQ_FIRST(&ch->notices); n != NULL; n = next) {
+		struct connect_channel *to = n->id->channel;
+
+		next = TAILQ_NEXT(n, next);
+		if (to == ch)
 			continue;
-		}
+		TAILQ_REMOVE(&ch->notices, n, next);
 		gone++;
 		if (to == NULL) {
 			free_notice(n);
 			continue;
 		}
-		STAILQ_INSERT_TAIL(&to->notices, n, next);
+		TAILQ_INSERT_TAIL(&to->notices, n, next);
 		broker_signal_add(to->signal);
 	}
-	STAILQ_CONCAT(&ch->notices, &kept);
 	broker_signal_drop(ch->signal, gone);
 }
 
@@ -204,10 +203,7 @@ stop_listening(struct connect *cx, struct connect_id *id)
 
 		if (l->l == NULL || l->of != id)
 			continue;
-		l->of = NULL;
 		connect_unlisten(cx, l->conf.name, &r);
-		owner_uncharge(id->client->owner, OWNER_CM_LISTENERS, 1);
-		id->listeners--;
 	}
 }
 
@@ -245,7 +241,7 @@ connect_id_destroy(struct connect *cx, struct connect_id *id)
 	bool waits = id->notices != 0;
 
 	if (id->listeners != 0) {
-		STAILQ_FOREACH (n, &ch->notices, next) {
+		TAILQ_FOREACH (n, &ch->notices, next) {
 			if (n->listener != id->handle || n->id->channel == NULL)
 				continue;
 			leave_channel(n->id, &ending);
@@ -279,7 +275,7 @@ connect_id_migrate(struct connect_id *id, struct connect_channel *to)
 	if (from == to)
 		return;
 	move_id(id, to);
-	STAILQ_FOREACH (n, &from->notices, next)
+	TAILQ_FOREACH (n, &from->notices, next)
 		if (n->listener == id->handle)
 			move_id(n->id, to);
 	sort_notices(from);
@@ -332,8 +328,8 @@ free_client(struct connect *cx, struct connect_client *cl)
 
 	/* Nobody hears of anything: nothing is sorted out for each id. */
 	TAILQ_FOREACH (ch, &cl->channels, all) {
-		while ((n = STAILQ_FIRST(&ch->notices)) != NULL) {
-			STAILQ_REMOVE_HEAD(&ch->notices, next);
+		while ((n = TAILQ_FIRST(&ch->notices)) != NULL) {
+			TAILQ_REMOVE(&ch->notices, n, next);
 			free_notice(n);
 		}
 	}
@@ -390,15 +386,29 @@ connect_tell_id(struct connect_id *id, struct connect_notice *n)
 	}
 	n->id = id;
 	id->notices++;
-	STAILQ_INSERT_TAIL(&id->channel->notices, n, next);
+	if (n->event == CONNECT_CONNECT_REQUEST)
+		id->request = n;
+	TAILQ_INSERT_TAIL(&id->channel->notices, n, next);
 	broker_signal_add(id->channel->signal);
 	return 0;
+}
+
+void
+connect_id_withdraw(struct connect_id *id)
+{
+	struct connect_channel *ch = id->channel;
+
+	TAILQ_REMOVE(&ch->notices, id->request, next);
+	free_notice(id->request);
+	broker_signal_drop(ch->signal, 1);
+	ch->ids--;
+	id->channel = NULL; /* connect_client_over() frees it */
 }
 
 json_t *
 connect_notice_take(struct connect_channel *ch)
 {
-	struct connect_notice *n = STAILQ_FIRST(&ch->notices);
+	struct connect_notice *n = TAILQ_FIRST(&ch->notices);
 	json_t *o;
 
 	if (n == NULL)
@@ -408,7 +418,7 @@ connect_notice_take(struct connect_channel *ch)
 	json_object_set_new(o, "handle", json_integer(n->id->handle));
 	json_object_set_new(o, "listener", json_integer(n->listener));
 	json_object_set_new(o, "status", json_integer(n->status));
-	STAILQ_REMOVE_HEAD(&ch->notices, next);
+	TAILQ_REMOVE(&ch->notices, n, next);
 	free_notice(n);
 	return o;
 }

@@ -22,11 +22,11 @@
 #include "connect.h"
 
 struct connect_notice {
-	STAILQ_ENTRY(connect_notice) next;
+	TAILQ_ENTRY(connect_notice) next;
 	struct connect_id *id;
 	uint32_t listener; /* handle; 0: none */
 	uint8_t event;     /* enum connect_told */
-	int16_t status;    /* of a REJ: its reason; of a SIDR_REP; else 0 or -errno */
+	int32_t status;    /* of a REJ: its reason; of a SIDR_REP; else 0 or -errno */
 	json_t *more;      /* the peer, the QP's attributes, private data; or NULL */
 };
 
@@ -50,7 +50,7 @@ struct connect_channel {
 	struct broker_signal *signal;
 	uint32_t ids;
 	bool accepted_only; /* of who asks, nothing more is told before it is accepted */
-	STAILQ_HEAD(, connect_notice) notices;
+	TAILQ_HEAD(connect_notices, connect_notice) notices;
 };
 
 struct connect_id {
@@ -60,10 +60,11 @@ struct connect_id {
 	struct connect_client *client;   /* NULL: gone */
 	struct connect_channel *channel; /* NULL: ended by its application */
 	uint32_t handle;
-	uint32_t notices;   /* that wait */
-	uint32_t listeners; /* of connect.listeners, charged */
-	bool asks;          /* it is a peer's, who was not accepted */
-	bool pending;       /* a peer waits for an answer: charged */
+	uint32_t notices;               /* that wait */
+	struct connect_notice *request; /* ... one that a peer asks, or NULL */
+	uint32_t listeners;             /* of connect.listeners, charged */
+	bool asks;                      /* it is a peer's, who was not accepted */
+	bool pending;                   /* a peer waits for an answer: charged */
 	bool is_resolving;
 	ns_t resolve_by;
 	int16_t port;            /* index, once it is resolved */
@@ -185,6 +186,8 @@ int connect_id_new(struct connect_client *cl, struct connect_channel *ch, struct
 void connect_id_answered(struct connect_id *id);
 /** Its neighbour is not asked for any more. */
 void connect_id_resolved(struct connect *cx, struct connect_id *id);
+/** The application has not heard that this peer asks, and it never will: the peer gave up. */
+void connect_id_withdraw(struct connect_id *id);
 /** Tell it. @param n taken. @return -ENOENT: the application has ended the id. */
 int connect_tell_id(struct connect_id *id, struct connect_notice *n);
 

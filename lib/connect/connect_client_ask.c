@@ -45,14 +45,14 @@ port_to(const struct connect *cx, const struct connect_resolve *q, struct refusa
 }
 
 static void
-tell_resolved(struct connect_id *id, bool good)
+tell(struct connect_id *id, enum connect_told event, int status)
 {
 	struct connect_notice *n = calloc(1, sizeof(*n));
 
 	if (n == NULL)
-		return; /* as if the neighbour never answered: the application waits with a limit */
-	n->event = good ? CONNECT_ADDR_RESOLVED : CONNECT_ADDR_ERROR;
-	n->status = good ? 0 : -EHOSTUNREACH;
+		return; /* as if there was no answer */
+	n->event = (uint8_t)event;
+	n->status = status;
 	connect_tell_id(id, n);
 }
 
@@ -101,7 +101,10 @@ connect_client_poll(struct connect *cx)
 			break;
 		if (id->ah->known || cx->env->now >= id->resolve_by) {
 			connect_id_resolved(cx, id);
-			tell_resolved(id, id->ah->known);
+			if (id->ah->known)
+				tell(id, CONNECT_ADDR_RESOLVED, 0);
+			else
+				tell(id, CONNECT_ADDR_ERROR, -EHOSTUNREACH);
 			n++;
 			continue;
 		}
@@ -263,6 +266,9 @@ connect_client_accept(struct connect *cx, struct connect_id *id, const struct co
 
 	if (cc == NULL || cc->c == NULL || cc->c->active)
 		return refuse(r, EINVAL, "id %u: nobody waits for an answer", id->handle);
+	/* Nothing is done to a queue pair for an answer that is refused. */
+	if (connect_may_say_yes(cc, rec->shared->conf.qp_type, a->private_len, r) != 0)
+		return -r->err;
 	own.psn = cc->psn;
 	own.responder_resources = least(own.responder_resources, cc->c->peer.initiator_depth);
 	own.initiator_depth = least(own.initiator_depth, cc->c->peer.responder_resources);
@@ -284,7 +290,7 @@ connect_client_establish(struct connect *cx, struct connect_id *id, struct refus
 {
 	struct connect_conn *cc = id->cc;
 
-	if (cc == NULL || cc->c == NULL || !cc->held)
+	if (cc == NULL || cc->c == NULL || !cc->held || cc->c->state != CM_ESTABLISHED)
 		return refuse(r, EINVAL, "id %u: no answer of the peer is waiting", id->handle);
 	cc->held = false;
 	connect_send(cx, cc, &cc->rtu);
@@ -297,8 +303,6 @@ connect_client_reject(struct connect *cx, struct connect_id *id, const uint8_t *
 {
 	if (id->cc == NULL || id->cc->c == NULL)
 		return refuse(r, EINVAL, "id %u: nobody waits for an answer", id->handle);
-	if (id->cc->held)
-		return connect_disconnect(cx, id->cc, r);
 	return connect_reject(cx, id->cc, CM_REJ_CONSUMER_DEFINED, private, private_len, r);
 }
 
@@ -312,7 +316,14 @@ connect_client_disconnect(
 		connect_qp_error(cx, rec, r);
 	if (id->cc == NULL && id->listeners + (id->ah != NULL) != 0)
 		return refuse(r, EINVAL, "id %u has no connection", id->handle);
-	if (id->cc != NULL && id->cc->c != NULL)
+	if (id->cc != NULL && id->cc->c != NULL) {
+		const uint8_t was = id->cc->c->state;
+
 		connect_disconnect(cx, id->cc, r);
+		/* What was under way ends here, and the application waits for its last event. */
+		if (was == CM_REQ_SENT || was == CM_MRA_REQ_RCVD || was == CM_REP_SENT ||
+			was == CM_MRA_REP_RCVD)
+			tell(id, CONNECT_DISCONNECTED, 0);
+	}
 	return 0;
 }

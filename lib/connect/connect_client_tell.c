@@ -149,15 +149,19 @@ connect_client_event(struct connect *cx, struct connect_conn *cc, const struct c
 
 	if (cc->of == NULL || cc->of->channel == NULL)
 		return;
-	if (v->event == CM_EVENT_ESTABLISHED)
-		connect_id_answered(cc->of);
+	/* Who asks and gives up, again and again, must not fill what the application may have. */
+	if (cc->of->request != NULL && v->event == CM_EVENT_REJECTED) {
+		connect_id_withdraw(cc->of);
+		return;
+	}
 	n = calloc(1, sizeof(*n));
 	if (n == NULL)
 		return;
 	n->event = answer ? CONNECT_CONNECT_RESPONSE : told[v->event];
 	said = v->event == CM_EVENT_REJECTED ||
-	       (v->event == CM_EVENT_UNREACHABLE && cc->c->reason != 0);
-	n->status = said ? (int16_t)v->status : (int16_t)-v->status;
+	       ((v->event == CM_EVENT_UNREACHABLE || v->event == CM_EVENT_DISCONNECTED) &&
+		       cc->c->reason != 0);
+	n->status = said ? v->status : -v->status;
 	n->more = story(cx, cc, yes);
 	connect_tell_id(cc->of, n);
 }

@@ -145,6 +145,11 @@ connect_unlisten(struct connect *cx, const char *name, struct refusal *r)
 		return -r->err;
 	cm_unlisten(&cx->cm, l->l);
 	l->l = NULL;
+	if (l->of != NULL) { /* an application's */
+		owner_uncharge(l->of->client->owner, OWNER_CM_LISTENERS, 1);
+		l->of->listeners--;
+	}
+	l->of = NULL;
 	return 0;
 }
 
@@ -298,18 +303,25 @@ is_sidr(const struct connect_conn *cc)
 }
 
 int
+connect_may_say_yes(
+	const struct connect_conn *cc, uint32_t qp_type, uint32_t private_len, struct refusal *r)
+{
+	if (!waits_for_us(cc))
+		return over(cc, r);
+	if (service_of(qp_type) != cc->c->peer.service)
+		return refuse(r, EINVAL, "qp: the peer's is of another type");
+	return is_sidr(cc) ? fits(SIDR_REP_private_data, "SIDR_REP", private_len, r)
+			   : fits(REP_private_data, "REP", private_len, r);
+}
+
+int
 connect_say_yes(struct connect *cx, struct connect_conn *cc, struct cm_terms *own,
 	const uint8_t *private, uint32_t private_len, struct refusal *r)
 {
 	struct cm_verdict v;
 
-	if (!waits_for_us(cc))
-		return over(cc, r);
-	if (is_sidr(cc) ? fits(SIDR_REP_private_data, "SIDR_REP", private_len, r)
-			: fits(REP_private_data, "REP", private_len, r))
+	if (connect_may_say_yes(cc, cc->qp.qp_type, private_len, r) != 0)
 		return -r->err;
-	if (service_of(cc->qp.qp_type) != cc->c->peer.service)
-		return refuse(r, EINVAL, "qp: the peer's is of another type");
 	if (!cc->foreign && !cc->shared && connect_qp_passive(cx, cc, own, r) != 0)
 		return -r->err;
 	own->qpn = cc->qpn;
@@ -327,6 +339,8 @@ connect_accept(struct connect *cx, struct connect_conn *cc, const struct conf_qp
 
 	if (!waits_for_us(cc))
 		return over(cc, r);
+	if (cc->foreign)
+		return refuse(r, EPERM, "an application is asked, and answers with its own QP");
 	if (is_sidr(cc)) {
 		if (qp != NULL || cc->c->listener == NULL)
 			return refuse(r, EINVAL, "%s",
@@ -353,7 +367,8 @@ connect_reject(struct connect *cx, struct connect_conn *cc, uint16_t reason, con
 	if (is_sidr(cc) ? fits(SIDR_REP_private_data, "SIDR_REP", private_len, r)
 			: fits(REJ_private_data, "REJ", private_len, r))
 		return -r->err;
-	if (cc->c == NULL ||
+	/* To the client a connection stands with the REP; until its RTU goes it can be refused. */
+	if (cc->c == NULL || (cc->c->state == CM_ESTABLISHED && !cc->held) ||
 		cm_reject(&cx->cm, cc->c, reason, private, private_len, cx->env->now, &v) != 0)
 		return over(cc, r);
 	cc->c->reason = reason;

@@ -235,8 +235,12 @@ connect_qp_end(struct connect *cx, struct connect_conn *cc)
 {
 	const bool ours = cc->qpn != 0 && !cc->foreign && !cc->shared;
 	struct admin_qp *rec = ours ? admin_find(cx->admin, cc->qpn) : NULL;
+	const bool put_off = cx->env->may_put_off;
 	struct refusal r;
 
+	/* The request under way, if any, has an answer already: nobody comes back to this. */
+	cx->env->may_put_off = false;
 	if (rec != NULL && admin_destroy(cx->admin, rec, &r) != 0)
 		log_warn("connection %u: QP %u stays: %s", cc->id, cc->qpn, r.text);
+	cx->env->may_put_off = put_off;
 }

@@ -186,6 +186,9 @@ say_state(struct connect *cx, const struct connect_conn *cc, json_t *why)
 	case CM_MRA_REQ_SENT:
 		say(why, json_string("the peer asks; cm_accept or cm_reject answers it"));
 		break;
+	case CM_REJ_RCVD:
+		say(why, json_sprintf("the peer gave up: REJ, reason %u", c->reason));
+		break;
 	case CM_REP_SENT:
 	case CM_MRA_REP_RCVD:
 		say(why,

@@ -285,12 +285,16 @@ static int
 accept_it(const struct ucm_call *call)
 {
 	struct rl_cm_conn_param param = param_of(&call->in->accept.conn_param);
+	int rc;
 
 	/* Without parameters it follows a CONNECT_RESPONSE: the QP is in RTS. */
 	if (call->in->accept.conn_param.valid == 0)
 		return rl_cm_establish(call->id->rl);
 	call->id->uid = call->in->accept.uid; /* events may come at once */
-	return rl_cm_accept(call->id->rl, &param);
+	rc = rl_cm_accept(call->id->rl, &param);
+	if (rc != 0) /* as the kernel does it: the peer is not left waiting */
+		rl_cm_reject(call->id->rl, NULL, 0);
+	return rc;
 }
 
 static int

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "client_priv.h"
+#include "cm.h"
 #include "cm_side.h"
 
 #define SERVICE   7471
@@ -205,6 +205,75 @@ what_is_not_its_own(const char *socket)
 	pair_close(&b.p);
 }
 
+/* A listener for datagrams, or for connections, and a peer that asks it. @return handle of that. */
+static json_int_t
+asked(struct side *s, struct side *c, enum rl_cm_port_space ps)
+{
+	struct sockaddr_storage at = side_address("10.77.0.2", SERVICE);
+	struct rl_qp_init_attr ud = { .send_cq = c->p.cq,
+		.recv_cq = c->p.cq,
+		.qp_type = RL_QPT_UD,
+		.cap = { 1, 1, 1, 1, 0 } };
+	struct rl_cm_conn_param param = { .retry_count = 1 };
+	struct rl_cm_id *listener;
+	struct rl_cm_event *e;
+	struct rl_qp *qp;
+	json_int_t handle;
+
+	OK(rl_cm_create_id(s->channel, &listener, NULL, ps));
+	OK(rl_cm_bind_addr(listener, (struct sockaddr *)&at));
+	OK(rl_cm_listen(listener, 0));
+	OK(rl_cm_create_id(c->channel, &c->id, NULL, ps));
+	OK(rl_cm_resolve_addr(c->id, NULL, (struct sockaddr *)&at, 2000));
+	side_expect(c, RL_CM_EVENT_ADDR_RESOLVED);
+	if (ps == RL_PS_UDP)
+		OK(rl_create_qp(c->p.pd, &ud, &qp));
+	else
+		qp = pair_qp(&c->p, 4);
+	param.qp_num = qp->qp_num;
+	OK(rl_cm_connect(c->id, &param));
+	e = side_next(s, RL_CM_EVENT_CONNECT_REQUEST);
+	handle = ((struct cm_id *)e->id)->handle;
+	OK(rl_cm_ack_event(e));
+	return handle;
+}
+
+/*
+ * CM-13: an answer that is refused does nothing to its queue pair. One of type RC for datagrams was
+ * in RTS with a path MTU of 128, and a long WRITE ended the dataplane.
+ */
+static void
+CM_13_answers_that_are_refused(const char *socket)
+{
+	for (int datagrams = 0; datagrams <= 1; datagrams++) {
+		struct rl_qp_attr attr;
+		struct side s, c;
+		struct rl_qp *qp;
+		json_int_t handle;
+		json_t *o;
+
+		side_open(&s, socket);
+		side_open(&c, socket);
+		handle = asked(&s, &c, datagrams ? RL_PS_UDP : RL_PS_TCP);
+		qp = pair_qp(&s.p, 4);
+		pair_move(&s.p, qp, RL_QPS_INIT, 2, 0, 1);
+		o = json_pack("{s:I, s:I, s:b}", "handle", handle, "qp_num", (json_int_t)qp->qp_num,
+			"walk", 1);
+		if (!datagrams) { /* a REP has room for 196 bytes */
+			char text[2 * 197 + 1];
+
+			memset(text, '0', sizeof(text) - 1);
+			text[sizeof(text) - 1] = '\0';
+			json_object_set_new(o, "private_data", json_string(text));
+		}
+		CHECK(raw(&s, "client_cm_accept", o) == -EINVAL);
+		OK(rl_query_qp(qp, &attr, 0, NULL));
+		CHECK(attr.qp_state == RL_QPS_INIT);
+		pair_close(&s.p);
+		pair_close(&c.p);
+	}
+}
+
 /* In the middle of everything: processes that end, and leave their peers to themselves. */
 static void
 CM_33_killed(const char *socket)
@@ -247,6 +316,7 @@ main(int argc, char **argv)
 	as_many_as_it_may(argv[1]);
 	CM_40_waiting_peers(argv[1]);
 	what_is_not_its_own(argv[1]);
+	CM_13_answers_that_are_refused(argv[1]);
 	CM_33_killed(argv[1]);
 	CM_40_waiting_peers(argv[1]); /* as if nothing had been */
 	return 0;

@@ -186,6 +186,20 @@ bed_over(struct bed *b)
 	assert_int_equal(b->l->pending, 0);
 }
 
+/** CM-40: the peer gave up; its place is free a moment later, and nothing more is said. */
+static UNUSED void
+bed_forgotten(struct bed *b)
+{
+	bed_state(b, CM_REJ_RCVD);
+	assert_false(b->v.over);
+	assert_int_equal(b->cm.half_open, 1);
+	assert_false(bed_due(b, TIME_NS_PER_S));
+	assert_true(bed_due(b, 200 * TIME_NS_PER_MS));
+	bed_silent(b);
+	bed_event(b, CM_EVENT_NONE, 0);
+	bed_over(b);
+}
+
 /** A REQ comes and stands in REQ_RCVD. */
 static UNUSED void
 bed_asked(struct bed *b)

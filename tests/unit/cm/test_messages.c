@@ -16,7 +16,13 @@ struct part {
 
 /** Bits of a table are counted from the highest. */
 #define BITS(value, n) ((uint64_t)(value) << (8 - (n)))
-#define ENOUGH         6
+/* Reason 4 alone: the peer finds its part by our GUID and id. */
+#define BY_GUID                 \
+	{ 9, 1, BITS(8, 7) },   \
+	{                       \
+		12, 8, OWN_GUID \
+	}
+#define ENOUGH 7
 
 static const uint8_t *
 expect_body(struct bed *b, enum cm_message m, uint64_t tid, const struct part parts[ENOUGH])
@@ -83,7 +89,8 @@ CM_10_mra(void **state)
 	assert_true(n > RESPONSE);
 	assert_false(bed_due(&b, (UINT64_C(4096) << n) - 10 * TIME_NS_PER_MS));
 	assert_true(bed_due(&b, 20 * TIME_NS_PER_MS));
-	EXPECT(&b, CM_REJ, PEER_TID, { 0, 4, b.c->local_id }, { 4, 4, PEER_ID }, { 10, 2, 4 });
+	EXPECT(&b, CM_REJ, PEER_TID, { 0, 4, b.c->local_id }, { 4, 4, PEER_ID }, BY_GUID,
+		{ 10, 2, 4 });
 	bed_over(&b);
 	bed_fini(&b);
 }
@@ -153,7 +160,7 @@ CM_10_rej_of_a_listener(void **state)
 	}
 	assert_true(bed_due(&b, 5 * TIME_NS_PER_S));
 	EXPECT(&b, CM_REJ, PEER_TID, { 0, 4, b.c->local_id }, { 4, 4, PEER_ID },
-		{ 8, 1, BITS(2, 2) }, { 10, 2, 4 });
+		{ 8, 1, BITS(2, 2) }, BY_GUID, { 10, 2, 4 });
 	bed_over(&b);
 	/* A REQ of which nothing is kept: a service that nobody listens to. */
 	bed_message(&b, CM_REQ);
@@ -168,6 +175,7 @@ static void
 CM_10_rej_of_who_asks(void **state)
 {
 	enum { STRANGE = 0x12345678 };
+	static const uint8_t no[] = "no";
 	struct bed b;
 
 	(void)state;
@@ -195,8 +203,26 @@ CM_10_rej_of_who_asks(void **state)
 	while (b.v.event == CM_EVENT_NONE)
 		assert_true(bed_due(&b, 5 * TIME_NS_PER_S));
 	bed_event(&b, CM_EVENT_UNREACHABLE, b.v.status);
-	EXPECT(&b, CM_REJ, b.c->tid, { 0, 4, b.c->local_id }, { 8, 1, BITS(2, 2) },
-		{ 9, 1, BITS(8, 7) }, { 10, 2, 4 }, { 12, 8, OWN_GUID });
+	EXPECT(&b, CM_REJ, b.c->tid, { 0, 4, b.c->local_id }, { 8, 1, BITS(2, 2) }, BY_GUID,
+		{ 10, 2, 4 });
+	bed_over(&b);
+	bed_fini(&b);
+	/* CM-33: taken back before there is an answer. */
+	bed_init(&b);
+	ask(&b);
+	assert_int_equal(cm_disconnect(&b.cm, b.c, b.now, &b.v), 0);
+	EXPECT(&b, CM_REJ, b.c->tid, { 0, 4, b.c->local_id }, { 8, 1, BITS(2, 2) }, BY_GUID,
+		{ 10, 2, 4 });
+	bed_over(&b);
+	bed_fini(&b);
+	/* CM-29: the REP is refused. */
+	bed_init(&b);
+	ask(&b);
+	rep(&b);
+	bed_state(&b, CM_ESTABLISHED);
+	assert_int_equal(cm_reject(&b.cm, b.c, CM_REJ_CONSUMER_DEFINED, no, 2, b.now, &b.v), 0);
+	EXPECT(&b, CM_REJ, b.c->tid, { 0, 4, b.c->local_id }, { 4, 4, PEER_ID },
+		{ 8, 1, BITS(1, 2) }, { 10, 2, 28 }, { 84, 2, 0x6e6f });
 	bed_over(&b);
 	bed_fini(&b);
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The side that listens: REQs, their answers, and the end of connections. */
+#include <errno.h>
+
 #include "bed.h"
 
 static void
@@ -312,7 +314,7 @@ own_end(void **state)
 	bed_receive(&b);
 	bed_dropped(&b, CM_DROP_transaction); /* of another DREQ */
 	assert_true(bed_due(&b, cm_time(RESPONSE) + TIME_NS_PER_MS));
-	bed_event(&b, CM_EVENT_DISCONNECTED, 0);
+	bed_event(&b, CM_EVENT_DISCONNECTED, ETIMEDOUT); /* nobody has answered */
 	bed_state(&b, CM_TIMEWAIT);
 	assert_int_equal(cm_disconnect(&b.cm, b.c, b.now, &b.v), -22);
 	bed_fini(&b);
@@ -332,7 +334,7 @@ rejected(void **state)
 	bed_receive(&b);
 	bed_event(&b, CM_EVENT_REJECTED, 28);
 	assert_int_equal(b.v.todo, CM_DO_DOWN);
-	bed_over(&b);
+	bed_forgotten(&b);
 
 	bed_passive_up(&b);
 	bed_message(&b, CM_REJ);
@@ -366,7 +368,7 @@ given_up(void **state)
 	mad_set(b.mad, REJ_reason, 4);
 	bed_receive(&b);
 	bed_event(&b, CM_EVENT_REJECTED, 4);
-	bed_over(&b);
+	bed_forgotten(&b);
 	bed_fini(&b);
 }
 

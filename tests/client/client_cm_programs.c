@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What programs of librdmacm count on beside a connection that works. argv[1] is the socket,
+ * argv[2] the address of the server's port, argv[3] that of the client's.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+
+#include "cm_side.h"
+
+#define SERVICE 7471
+#define NOBODY  "10.77.0.99" /* in the subnet of a port */
+#define WHY     "not like this"
+#define KEPT    77
+
+struct world {
+	const char *server_ip, *client_ip;
+	struct side s, c;
+	struct rl_cm_id *listener;
+};
+
+static void
+listening(struct world *w)
+{
+	struct sockaddr_storage at = side_address(w->server_ip, SERVICE);
+
+	OK(rl_cm_create_id(w->s.channel, &w->listener, NULL, RL_PS_TCP));
+	OK(rl_cm_bind_addr(w->listener, (struct sockaddr *)&at));
+	OK(rl_cm_listen(w->listener, 8));
+}
+
+static void
+resolve(struct world *w, const char *ip, int timeout_ms)
+{
+	struct sockaddr_storage to = side_address(ip, SERVICE);
+
+	OK(rl_cm_resolve_addr(w->c.id, NULL, (struct sockaddr *)&to, timeout_ms));
+}
+
+static void
+resolved(struct world *w, int timeout_ms)
+{
+	OK(rl_cm_create_id(w->c.channel, &w->c.id, NULL, RL_PS_TCP));
+	resolve(w, w->server_ip, timeout_ms);
+	side_expect(&w->c, RL_CM_EVENT_ADDR_RESOLVED);
+	OK(rl_cm_resolve_route(w->c.id, 0));
+	side_expect(&w->c, RL_CM_EVENT_ROUTE_RESOLVED);
+}
+
+/* Queue pairs of their own: the client hears of the answer before it counts. */
+static void
+answered(struct world *w)
+{
+	struct rl_cm_conn_param param = { .retry_count = 7, .rnr_retry_count = 7 };
+	struct rl_cm_event *e;
+
+	resolved(w, 2000);
+	param.qp_num = pair_qp(&w->c.p, 4)->qp_num;
+	OK(rl_cm_connect(w->c.id, &param));
+	e = side_next(&w->s, RL_CM_EVENT_CONNECT_REQUEST);
+	w->s.id = e->id;
+	OK(rl_cm_ack_event(e));
+	param.qp_num = pair_qp(&w->s.p, 4)->qp_num;
+	OK(rl_cm_accept(w->s.id, &param));
+	side_expect(&w->c, RL_CM_EVENT_CONNECT_RESPONSE);
+}
+
+static void
+gone(struct world *w)
+{
+	OK(rl_cm_destroy_id(w->s.id));
+	OK(rl_cm_destroy_id(w->c.id));
+}
+
+/* Who waits for a server to come up resolves its address again and again. */
+static void
+an_address_once_more(struct world *w)
+{
+	OK(rl_cm_create_id(w->c.channel, &w->c.id, NULL, RL_PS_TCP));
+	for (int i = 0; i < 3; i++) {
+		struct rl_cm_event *e;
+
+		resolve(w, NOBODY, 20);
+		e = side_next(&w->c, RL_CM_EVENT_ADDR_ERROR);
+		CHECK(e->status == -EHOSTUNREACH);
+		OK(rl_cm_ack_event(e));
+		CHECK(rl_cm_connect(w->c.id, NULL) == -EINVAL);
+	}
+	resolve(w, "10.77.0.2", 2000);
+	side_expect(&w->c, RL_CM_EVENT_ADDR_RESOLVED);
+	OK(rl_cm_destroy_id(w->c.id));
+	/* No limit, in either way to say it. */
+	resolved(w, -1);
+	OK(rl_cm_destroy_id(w->c.id));
+	resolved(w, INT_MAX);
+	OK(rl_cm_destroy_id(w->c.id));
+}
+
+static void
+bound_once(struct world *w)
+{
+	struct sockaddr_storage mine = side_address(w->client_ip, 4242),
+				others = side_address(w->server_ip, 4243),
+				nobodys = side_address(NOBODY, 1),
+				to = side_address(w->server_ip, SERVICE);
+	struct rl_cm_id *id;
+
+	OK(rl_cm_create_id(w->c.channel, &id, NULL, RL_PS_TCP));
+	CHECK(rl_cm_bind_addr(id, (struct sockaddr *)&nobodys) == -EADDRNOTAVAIL);
+	OK(rl_cm_bind_addr(id, (struct sockaddr *)&mine));
+	CHECK(rl_cm_bind_addr(id, (struct sockaddr *)&mine) == -EINVAL);
+	/* Its address stays. */
+	OK(rl_cm_resolve_addr(id, (struct sockaddr *)&others, (struct sockaddr *)&to, 2000));
+	side_expect(&w->c, RL_CM_EVENT_ADDR_RESOLVED);
+	CHECK(((struct sockaddr_in *)(void *)rl_cm_get_local_addr(id))->sin_port == htons(4242));
+	OK(rl_cm_destroy_id(id));
+	/* What could not be resolved has bound nothing. */
+	OK(rl_cm_create_id(w->c.channel, &id, NULL, RL_PS_TCP));
+	CHECK(rl_cm_resolve_addr(id, (struct sockaddr *)&nobodys, (struct sockaddr *)&to, 2000) ==
+		-EADDRNOTAVAIL);
+	OK(rl_cm_resolve_addr(id, (struct sockaddr *)&mine, (struct sockaddr *)&to, 2000));
+	side_expect(&w->c, RL_CM_EVENT_ADDR_RESOLVED);
+	OK(rl_cm_destroy_id(id));
+}
+
+/* CM-29: a client may refuse what the server offers, and say why. */
+static void
+CM_29_an_answer_refused(struct world *w)
+{
+	struct rl_cm_event *e;
+
+	answered(w);
+	OK(rl_cm_reject(w->c.id, WHY, sizeof(WHY)));
+	e = side_next(&w->s, RL_CM_EVENT_REJECTED);
+	CHECK(e->status == 28 && e->conn.private_data_len == 148);
+	CHECK(strcmp(e->conn.private_data, WHY) == 0);
+	OK(rl_cm_ack_event(e));
+	CHECK(rl_cm_establish(w->c.id) == -EINVAL && rl_cm_reject(w->c.id, NULL, 0) == -EINVAL);
+	gone(w);
+	/* Not when it is established. */
+	answered(w);
+	OK(rl_cm_establish(w->c.id));
+	side_expect(&w->s, RL_CM_EVENT_ESTABLISHED);
+	CHECK(rl_cm_reject(w->c.id, WHY, sizeof(WHY)) == -EINVAL);
+	OK(rl_cm_disconnect(w->c.id));
+	side_expect(&w->s, RL_CM_EVENT_DISCONNECTED);
+	side_expect(&w->c, RL_CM_EVENT_DISCONNECTED);
+	gone(w);
+}
+
+/* CM-12: private data is what the event's own message brought. */
+static void
+CM_12_private_data(struct world *w)
+{
+	struct rl_cm_event *e;
+
+	answered(w);
+	OK(rl_cm_establish(w->c.id));
+	side_expect(&w->s, RL_CM_EVENT_ESTABLISHED);
+	OK(rl_cm_disconnect(w->c.id));
+	e = side_next(&w->c, RL_CM_EVENT_DISCONNECTED);
+	CHECK(e->status == 0 && e->conn.private_data == NULL && e->conn.private_data_len == 0);
+	OK(rl_cm_ack_event(e));
+	side_expect(&w->s, RL_CM_EVENT_DISCONNECTED);
+	e = side_next(&w->s, RL_CM_EVENT_TIMEWAIT_EXIT);
+	CHECK(e->conn.private_data == NULL && e->conn.private_data_len == 0);
+	OK(rl_cm_ack_event(e));
+	gone(w);
+}
+
+/* A call that succeeds leaves errno alone: librdmacm makes some after one that has failed. */
+static void
+errno_stays(struct world *w)
+{
+	struct rl_qp_attr attr;
+	struct rl_port_attr port;
+
+	errno = KEPT;
+	OK(rl_query_port(w->c.p.ctx, 1, &port));
+	CHECK(errno == KEPT);
+	OK(rl_query_qp(pair_qp(&w->c.p, 4), &attr, 0, NULL));
+	CHECK(errno == KEPT);
+	OK(rl_cm_create_id(w->c.channel, &w->c.id, NULL, RL_PS_TCP));
+	OK(rl_cm_destroy_id(w->c.id));
+	CHECK(errno == KEPT);
+}
+
+int
+main(int argc, char **argv)
+{
+	struct world w = { .server_ip = argv[2], .client_ip = argv[3] };
+
+	CHECK(argc >= 4);
+	side_open(&w.s, argv[1]);
+	side_open(&w.c, argv[1]);
+	listening(&w);
+	an_address_once_more(&w);
+	bound_once(&w);
+	CM_29_an_answer_refused(&w);
+	CM_12_private_data(&w);
+	errno_stays(&w);
+	pair_close(&w.s.p);
+	pair_close(&w.c.p);
+	return 0;
+}
