@@ -308,12 +308,58 @@ endless_mra(void **state)
 	bed_fini(&b);
 }
 
+/*
+ * CM_40: what the same host has begun elsewhere, and what cannot be taken from it, does not hide the
+ * places that can: a bounded look begins where the last one ended.
+ */
+static void
+hidden(void **state)
+{
+	enum { HOSTILE = 1, HONEST = 2, ELSEWHERE = 100, BACKLOG = 8 };
+	struct cm_listener *other;
+	struct bed b;
+	bool served = false;
+	int rc;
+
+	(void)state;
+	bed_init_with(&b, (struct cm_limits){ 1024, 512, 1000 });
+	other = cm_listen(&b.cm, 0, SERVICE + 1, NULL, &rc);
+	assert_non_null(other);
+	other->backlog = 512;
+	for (uint32_t i = 1; i <= ELSEWHERE; i++) {
+		b.path.peer_mac[5] = HOSTILE;
+		bed_message(&b, CM_REQ);
+		mad_set(b.mad, REQ_service_id, SERVICE + 1);
+		mad_set(b.mad, REQ_local_comm_id, 0x5000 + i);
+		mad_set(b.mad, REQ_local_qpn, 0x5000 + i);
+		bed_receive(&b); /* that program does not answer */
+		assert_int_equal(b.v.drop, CM_DROP_NONE);
+	}
+	b.l->backlog = BACKLOG;
+	for (int second = 0; second < 2; second++, b.now += TIME_NS_PER_S) {
+		for (uint32_t i = 1; i <= 2 * BACKLOG; i++) {
+			from_mac(&b, HOSTILE, i, i);
+			answered(&b);
+		}
+		from_mac(&b, HONEST, 200, 1000);
+		assert_int_not_equal(b.v.drop, CM_DROP_NONE);
+	}
+	assert_int_equal(b.l->pending, BACKLOG);
+	for (int tries = 0; tries < 3 && !served; tries++) {
+		from_mac(&b, HONEST, 200, 1000);
+		served = answered(&b);
+	}
+	assert_true(served);
+	bed_fini(&b);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(flood),
 		cmocka_unit_test(repeated_flood),
+		cmocka_unit_test(hidden),
 		cmocka_unit_test(patient_flood),
 		cmocka_unit_test(room_behind_the_undecided),
 		cmocka_unit_test(endless_mra),
