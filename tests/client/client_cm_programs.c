@@ -149,6 +149,29 @@ CM_29_an_answer_refused(struct world *w)
 	gone(w);
 }
 
+/* CM-33: an attempt that its own program ends has a last event. */
+static void
+CM_33_an_attempt_ended(struct world *w)
+{
+	struct rl_cm_conn_param param = { .retry_count = 7 };
+	struct rl_cm_event *e;
+
+	resolved(w, 2000);
+	param.qp_num = pair_qp(&w->c.p, 4)->qp_num;
+	OK(rl_cm_connect(w->c.id, &param));
+	e = side_next(&w->s, RL_CM_EVENT_CONNECT_REQUEST);
+	w->s.id = e->id;
+	OK(rl_cm_ack_event(e));
+	OK(rl_cm_disconnect(w->c.id));
+	e = side_next(&w->c, RL_CM_EVENT_DISCONNECTED);
+	CHECK(e->status == 0);
+	OK(rl_cm_ack_event(e));
+	e = side_next(&w->s, RL_CM_EVENT_REJECTED);
+	CHECK(e->status == 4); /* as Linux says of a REQ that is taken back */
+	OK(rl_cm_ack_event(e));
+	gone(w);
+}
+
 /* CM-12: private data is what the event's own message brought. */
 static void
 CM_12_private_data(struct world *w)
@@ -198,6 +221,7 @@ main(int argc, char **argv)
 	an_address_once_more(&w);
 	bound_once(&w);
 	CM_29_an_answer_refused(&w);
+	CM_33_an_attempt_ended(&w);
 	CM_12_private_data(&w);
 	errno_stays(&w);
 	pair_close(&w.s.p);

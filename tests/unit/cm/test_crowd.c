@@ -309,8 +309,8 @@ endless_mra(void **state)
 }
 
 /*
- * CM_40: what the same host has begun elsewhere, and what cannot be taken from it, does not hide the
- * places that can: a bounded look begins where the last one ended.
+ * CM_40: what the same host has begun elsewhere, and what cannot be taken from it, does not hide
+ * the places that can: a bounded look begins where the last one ended.
  */
 static void
 hidden(void **state)
