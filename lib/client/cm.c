@@ -291,6 +291,26 @@ port_with(struct rl_context *ctx, const struct sockaddr_storage *a)
 	return 0;
 }
 
+/* Programs tell their peers of it before they listen. @return 0 or -errno. */
+static int
+give_port(struct context *ctx, struct sockaddr_storage *to)
+{
+	struct sockaddr_in *in = (struct sockaddr_in *)(void *)to; /* at the same place in both */
+	json_t *result;
+	int rc;
+
+	if (in->sin_port != 0)
+		return 0;
+	client_lock(ctx);
+	rc = client_call(ctx, "client_cm_port", NULL, -1, &result);
+	client_unlock(ctx);
+	if (rc != 0)
+		return rc;
+	in->sin_port = htons((uint16_t)json_integer_value(json_object_get(result, "service_port")));
+	json_decref(result);
+	return 0;
+}
+
 int
 rl_cm_bind_addr(struct rl_cm_id *pub, const struct sockaddr *addr)
 {
@@ -309,6 +329,9 @@ rl_cm_bind_addr(struct rl_cm_id *pub, const struct sockaddr *addr)
 		if (port == 0)
 			return client_fail(EADDRNOTAVAIL, "no port has the address");
 	}
+	rc = give_port(context_of(pub->context), &to);
+	if (rc != 0)
+		return rc;
 	id->local = to;
 	pub->port_num = port;
 	return 0;

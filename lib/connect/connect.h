@@ -107,7 +107,8 @@ struct connect {
 	struct connect_up up;
 	struct cm cm;
 	uint32_t next_id;
-	uint32_t psn; /* of the next datagram */
+	uint16_t next_port; /* of connect_free_port() */
+	uint32_t psn;       /* of the next datagram */
 	struct connect_listener listeners[CM_LISTENERS];
 	struct connect_list conns, ended;
 	LIST_HEAD(, connect_conn) by_id[CONNECT_IDS];

@@ -134,6 +134,8 @@ struct connect_listen_for {
 /** @return 0 or a refusal. */
 int connect_client_listen(struct connect *cx, struct connect_channel *ch, struct connect_client *cl,
 	struct connect_listen_for *q, struct connect_id **out, struct refusal *r);
+/** A service port that nobody listens at, another one each time. */
+uint16_t connect_free_port(struct connect *cx);
 /** Ask the peer that the id is resolved to; port, way and `of` are set here. */
 int connect_client_ask(
 	struct connect *cx, struct connect_id *id, struct connect_request *q, struct refusal *r);

@@ -173,6 +173,30 @@ listen_all(struct connect *cx, struct connect_id *id, const struct connect_liste
 	return 0;
 }
 
+static bool
+is_taken(const struct connect *cx, uint16_t port)
+{
+	for (uint32_t i = 0; i < CM_LISTENERS; i++)
+		if (cx->listeners[i].l != NULL && cx->listeners[i].conf.service_port == port)
+			return true;
+	return false;
+}
+
+/* One after the other: who is told of one has time until all others were told to somebody. */
+uint16_t
+connect_free_port(struct connect *cx)
+{
+	uint16_t port;
+
+	if (cx->next_port == 0)
+		cx->next_port = (uint16_t)(EPHEMERAL | (cm_random(&cx->cm) & EPHEMERAL_MASK));
+	do {
+		port = cx->next_port;
+		cx->next_port = EPHEMERAL | ((port + 1) & EPHEMERAL_MASK);
+	} while (is_taken(cx, port));
+	return port;
+}
+
 static void
 stop(struct connect *cx, struct connect_id **id)
 {
@@ -190,8 +214,7 @@ connect_client_listen(struct connect *cx, struct connect_channel *ch, struct con
 
 	for (uint32_t i = 0;; i++) {
 		if (any)
-			q->service_port =
-				(uint16_t)(EPHEMERAL | (cm_random(&cx->cm) & EPHEMERAL_MASK));
+			q->service_port = connect_free_port(cx);
 		rc = connect_id_new(cl, ch, &id, r);
 		if (rc != 0)
 			return rc;

@@ -316,6 +316,14 @@ id_listen(struct rpc_call *call)
 					"service_port", q.service_port));
 }
 
+/* For an id that is bound to any port, before it listens. */
+static int
+free_port(struct rpc_call *call)
+{
+	return rpc_result(
+		call, json_pack("{s:i}", "service_port", connect_free_port(call->m->connect)));
+}
+
 static int
 id_connect(struct rpc_call *call)
 {
@@ -453,6 +461,7 @@ const struct rpc_method methods_client_cm[] = {
 	{ "client_cm_events", id_events, &events_table },
 	{ "client_cm_resolve", id_resolve, &resolve_table },
 	{ "client_cm_listen", id_listen, &listen_table },
+	{ "client_cm_port", free_port, &method_no_params },
 	{ "client_cm_connect", id_connect, &terms_table },
 	{ "client_cm_accept", id_accept, &terms_table },
 	{ "client_cm_establish", id_establish, &method_handle_table },

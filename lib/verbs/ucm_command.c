@@ -173,10 +173,7 @@ migrate_id(const struct ucm_call *call)
 
 /* ---- addresses ------------------------------------------------------------------------------- */
 
-/*
- * The kernel gives a port when an id is bound, and programs tell their peers of it before they
- * listen. The dataplane hears of it at listen(), and refuses one that another took (EADDRINUSE).
- */
+/* A client's. Others may have the same one. */
 static void
 give_port(struct sockaddr *addr)
 {
@@ -199,7 +196,6 @@ bind_ip(const struct ucm_call *call)
 	call->id->loopback = ucm_is_loopback(addr);
 	if (call->id->loopback)
 		ucm_make_any(addr);
-	give_port(addr);
 	return rl_cm_bind_addr(call->id->rl, addr);
 }
 

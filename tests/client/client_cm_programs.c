@@ -13,6 +13,8 @@
 #define NOBODY  "10.77.0.99" /* in the subnet of a port */
 #define WHY     "not like this"
 #define KEPT    77
+#define SERVERS 1000
+#define LISTEN  12 /* client_limits.cm_listeners is 16 */
 
 struct world {
 	const char *server_ip, *client_ip;
@@ -124,6 +126,30 @@ bound_once(struct world *w)
 	OK(rl_cm_destroy_id(id));
 }
 
+/* Each of many servers has a port when it is bound, of its own, at which it can listen later. */
+static void
+ports_of_their_own(struct world *w)
+{
+	struct rl_cm_id *ids[SERVERS];
+	bool seen[1 << 16] = { false };
+
+	for (uint32_t i = 0; i < SERVERS; i++) {
+		struct sockaddr_storage at = side_address(w->server_ip, 0);
+		uint16_t port;
+
+		OK(rl_cm_create_id(w->s.channel, &ids[i], NULL, RL_PS_TCP));
+		OK(rl_cm_bind_addr(ids[i], (struct sockaddr *)&at));
+		port = ntohs(
+			((struct sockaddr_in *)(void *)rl_cm_get_local_addr(ids[i]))->sin_port);
+		CHECK(port != 0 && !seen[port]);
+		seen[port] = true;
+	}
+	for (uint32_t i = 0; i < LISTEN; i++)
+		OK(rl_cm_listen(ids[i], 0));
+	for (uint32_t i = 0; i < SERVERS; i++)
+		OK(rl_cm_destroy_id(ids[i]));
+}
+
 /* CM-29: a client may refuse what the server offers, and say why. */
 static void
 CM_29_an_answer_refused(struct world *w)
@@ -220,6 +246,7 @@ main(int argc, char **argv)
 	listening(&w);
 	an_address_once_more(&w);
 	bound_once(&w);
+	ports_of_their_own(&w);
 	CM_29_an_answer_refused(&w);
 	CM_33_an_attempt_ended(&w);
 	CM_12_private_data(&w);

@@ -135,8 +135,9 @@ int rl_cm_destroy_id(struct rl_cm_id *id);
 int rl_cm_migrate_id(struct rl_cm_id *id, struct rl_cm_event_channel *channel);
 
 /**
- * Address and port to listen at, or to connect from; zeros: any. With an address the id has its
- * port_num. @return -EAFNOSUPPORT; -EADDRNOTAVAIL: no port has it; -EINVAL: it is bound.
+ * Address and port to listen at, or to connect from; zeros: any address, and a port that nobody
+ * listens at (rl_cm_get_local_addr()). With an address the id has its port_num.
+ * @return -EAFNOSUPPORT; -EADDRNOTAVAIL: no port has it; -EINVAL: it is bound.
  */
 int rl_cm_bind_addr(struct rl_cm_id *id, const struct sockaddr *addr);
 /** A listener without an address is asked by those of its family alone (RDMA_OPTION_ID_AFONLY). */
