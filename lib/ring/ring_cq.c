@@ -50,6 +50,9 @@ ring_cq_follow(struct ring_cq *q, const struct ring_cq *from)
 	atomic_store_explicit(&q->tail, at, memory_order_relaxed);
 	atomic_store_explicit(&q->sh->fired,
 		atomic_load_explicit(&from->sh->fired, memory_order_relaxed), memory_order_relaxed);
+	/* What is left of the old one stands before it: who arms for that is told at once. */
+	atomic_store_explicit(
+		&ring_cq_at(q, at - 1)->seq, ring_cq_seq(q, at - 1), memory_order_relaxed);
 	/* Of none in this ring, nor of what is left of the old one. */
 	atomic_store_explicit(&q->sh->told, at - 1, memory_order_relaxed);
 	atomic_store_explicit(&q->sh->cons, at, memory_order_release);

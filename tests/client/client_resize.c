@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Completion queues that are resized at work, against a dataplane: argv[1] is its socket. */
 #include <errno.h>
+#include <poll.h>
 #include <sched.h>
 #include <string.h>
 
@@ -173,11 +174,32 @@ CQ_06_events(struct pair *p)
 	}
 }
 
+/* CQ-06: asked for when some that came before the resize stand there: an event at once. */
+static void
+CQ_06_events_of_what_is_left(struct pair *p)
+{
+	struct pollfd told = { .fd = p->channel->fd, .events = POLLIN };
+	struct rl_cq *cq;
+	void *context;
+
+	for (int i = 0; i < 3; i++) {
+		OK(rl_req_notify_cq(p->cq, 0));
+		write_one(p, p->a, 7);
+		OK(rl_get_cq_event(p->channel, &cq, &context)); /* it is there */
+		OK(rl_resize_cq(p->cq, 100 + i));
+		OK(rl_req_notify_cq(p->cq, 0));
+		CHECK(poll(&told, 1, 20000) == 1);
+		OK(rl_get_cq_event(p->channel, &cq, &context));
+		rl_ack_cq_events(cq, 2);
+		CHECK(pair_wait(cq).wr_id == 7);
+	}
+}
+
 int
 main(int argc, char **argv)
 {
 	static void (*const cases[])(struct pair *) = { CQ_order_is_kept, while_both_work, refused,
-		QP_05_reset_takes_completions_with_it, CQ_06_events };
+		QP_05_reset_takes_completions_with_it, CQ_06_events, CQ_06_events_of_what_is_left };
 	struct pair p;
 
 	CHECK(argc == 2);
