@@ -14,6 +14,7 @@
 #define SLICE_MS   100   /* between two looks at what signals there are */
 
 static json_int_t newest; /* failures up to this time were there before */
+static json_t *before;    /* ports whose faults were set, as they were */
 
 /* One call on a connection of its own. @return 0 with *result, or -1 with the reason in `why`. */
 static int
@@ -111,32 +112,54 @@ names_of(const json_t *ports, char *out, size_t room)
 	}
 }
 
+/* @return the port's entry, or NULL: there is none of that name. */
+static json_t *
+port_named(const json_t *ports, const char *name)
+{
+	json_t *port;
+	size_t i;
+
+	json_array_foreach (ports, i, port) {
+		const char *is = json_string_value(json_object_get(port, "port"));
+
+		if (is != NULL && strcmp(is, name) == 0)
+			return port;
+	}
+	return NULL;
+}
+
+static bool
+is_given(const json_t *rules, const char *key)
+{
+	const json_t *value = json_object_get(rules, key);
+
+	return value != NULL && !json_is_null(value);
+}
+
+/* No program runs without the faults that were asked for. */
+static bool
+has_faults(const json_t *rules)
+{
+	return is_given(rules, "rules") || is_given(rules, "bottleneck");
+}
+
 static void
 set_port(const char *path, const json_t *ports, const char *name, json_t *rules)
 {
+	json_t *result, *port = port_named(ports, name);
 	char why[512], names[256];
-	json_t *result;
 
 	names_of(ports, names, sizeof(names));
+	if (!has_faults(rules))
+		run_die("faults of port %s: neither \"rules\" nor a \"bottleneck\" (ports: %s)",
+			name, names);
 	if (ask(path, "impair_set", json_pack("{s:s, s:O}", "port", name, "impair", rules), &result,
 		    why) != 0)
 		run_die("faults of port %s: %s (ports: %s)", name, why, names);
 	json_decref(result);
-}
-
-static bool
-is_port(const json_t *ports, const char *key)
-{
-	const json_t *port;
-	size_t i;
-
-	json_array_foreach (ports, i, port) {
-		const char *name = json_string_value(json_object_get(port, "port"));
-
-		if (name != NULL && strcmp(name, key) == 0)
-			return true;
-	}
-	return false;
+	if (before == NULL)
+		before = json_array();
+	json_array_append(before, port);
 }
 
 /* Is it an object with one for each of some ports? A key that is another's goes with the rest. */
@@ -147,7 +170,7 @@ is_by_port(const json_t *ports, json_t *rules)
 	json_t *value;
 
 	json_object_foreach (rules, key, value) {
-		if (is_port(ports, key))
+		if (port_named(ports, key) != NULL)
 			return true;
 	}
 	return false;
@@ -180,23 +203,47 @@ control_faults_read(const char *file)
 void
 control_faults(const char *path, json_t *faults)
 {
-	json_t *rules = faults != NULL ? faults : json_null();
 	json_t *ports, *port, *value;
 	const char *key;
-	char why[512];
+	char why[512], names[256];
 	size_t i;
 
 	if (ask(path, "impair_get", NULL, &ports, why) != 0)
 		run_die("faults: %s", why);
-	if (is_by_port(ports, rules)) {
-		json_object_foreach (rules, key, value)
+	names_of(ports, names, sizeof(names));
+	if (is_by_port(ports, faults)) {
+		json_object_foreach (faults, key, value)
 			set_port(path, ports, key, value);
+	} else if (!has_faults(faults)) {
+		key = json_object_iter_key(json_object_iter(faults));
+		run_die("faults: \"%s\": neither \"rules\", nor a \"bottleneck\", nor a port (ports: %s)",
+			key != NULL ? key : "", names);
 	} else {
 		json_array_foreach (ports, i, port)
 			set_port(path, ports, json_string_value(json_object_get(port, "port")),
-				rules);
+				faults);
 	}
 	json_decref(ports);
+}
+
+void
+control_faults_undo(const char *path)
+{
+	json_t *port, *result;
+	char why[512];
+	size_t i;
+
+	json_array_foreach (before, i, port) {
+		json_t *params = json_pack("{s:O, s:O}", "port", json_object_get(port, "port"),
+			"impair", json_object_get(port, "impair"));
+
+		if (ask(path, "impair_set", params, &result, why) != 0)
+			fprintf(stderr, "rocelane-run: faults of port %s stay: %s\n",
+				json_string_value(json_object_get(port, "port")), why);
+		json_decref(result);
+	}
+	json_decref(before);
+	before = NULL;
 }
 
 /* ---- failures -------------------------------------------------------------------------------- */

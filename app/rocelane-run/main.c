@@ -16,7 +16,6 @@
 #define PRELOAD        "librocelane-rdmacm.so"
 
 static struct plane plane;
-static bool faults_set; /* on a dataplane that lives on */
 
 static void
 usage(FILE *to)
@@ -50,12 +49,9 @@ usage(FILE *to)
 static void
 clean_up(void)
 {
-	const bool take_away = faults_set && plane.pid == 0;
-
 	files_remove();
-	faults_set = false;
-	if (take_away)
-		control_faults(plane.socket, NULL);
+	if (plane.pid == 0)
+		control_faults_undo(plane.socket);
 	plane_stop(&plane);
 }
 
@@ -112,7 +108,7 @@ preload(const char *folder)
 {
 	char path[PATH_MAX];
 	const bool whole = strpbrk(folder, " :$") == NULL &&
-		snprintf(path, sizeof(path), "%s/" PRELOAD, folder) < (int)sizeof(path);
+			   snprintf(path, sizeof(path), "%s/" PRELOAD, folder) < (int)sizeof(path);
 
 	join("LD_PRELOAD", getenv("LD_PRELOAD"), whole ? path : PRELOAD);
 }
@@ -245,8 +241,7 @@ main(int argc, char **argv)
 		faults = control_faults_read(o.faults);
 	signals_hold();
 	choose_plane(&o);
-	faults_set = faults != NULL;
-	if (faults_set)
+	if (faults != NULL)
 		control_faults(plane.socket, faults);
 	json_decref(faults);
 	control_mark(plane.socket);

@@ -71,8 +71,10 @@ void files_remove(void);
 void control_await(const char *socket);
 /** Rules of a file: of all ports, or {"PORT": rules, …}. A FIFO's may take their time. */
 json_t *control_faults_read(const char *file);
-/** These are in force from now on. @param faults stays the caller's. NULL: take all rules away. */
+/** These are in force from now on. @param faults stays the caller's. */
 void control_faults(const char *socket, json_t *faults);
+/** The ports that got some are as before, and no others are touched. May be called twice. */
+void control_faults_undo(const char *socket);
 /** Remember which queue pairs have failed so far. */
 void control_mark(const char *socket);
 /** A line for each that failed since then. @return how many. */

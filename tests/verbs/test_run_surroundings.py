@@ -88,6 +88,9 @@ class Faults(Beside):
                               ("rocelane2", "rocelane0, rocelane1")),
                              ({"rule": [DROP]}, ("rule", "rules")),
                              ({"rules": [DROP], "rocelane0": {"rules": []}}, ("rules",)),
+                             ({}, ("rules", "bottleneck")), ({"seed": 7}, ("seed", "rules")),
+                             ({"bottleneck": None}, ("rules",)),
+                             ({"rocelane0": None}, ("rocelane0", "rules")),
                              ([DROP], ("object",)), ([], ("object",))):
             with self.subTest(rules=rules):
                 err = self.refused(self.faults(rules))
@@ -95,17 +98,34 @@ class Faults(Beside):
                     self.assertIn(word, err)
 
     def test_of_all_ports_without_rules(self):
-        """A switch's queue is no rule, and a seed alone does nothing: both are set."""
+        """A switch's queue is no rule, and is set."""
         got = self.shown(QUEUE)
         self.assertEqual(["rocelane0", "rocelane1"], sorted(got))
         for impair in got.values():
             self.assertEqual("10G", impair["bottleneck"]["rate"])
-        self.assertEqual([7, 7], [i["seed"] for i in self.shown({"seed": 7}).values()])
 
     def test_of_one_port(self):
         got = self.shown({"rocelane1": QUEUE})
         self.assertEqual({}, got["rocelane0"])
         self.assertEqual("10G", got["rocelane1"]["bottleneck"]["rate"])
+
+    def test_those_of_before_come_back(self):
+        """The dataplane goes on with what its operator has set; no other port is touched."""
+        def ctl(*words):
+            return subprocess.run([CTL, "-s", self.env["ROCELANE_SOCKET"], "-j", "impair", *words],
+                                  check=True, stdout=subprocess.PIPE, text=True).stdout
+
+        for port in ("rocelane0", "rocelane1"):
+            ctl("set", port, "action", "delay", "delay_us", "5", "psn", "77")
+        before = {p["port"]: p["impair"] for p in json.loads(ctl("show"))}
+        self.assertEqual("10G", self.shown({"rocelane1": QUEUE})["rocelane1"]["bottleneck"]["rate"])
+        self.assertEqual(before, {p["port"]: p["impair"] for p in json.loads(ctl("show"))})
+        for wrong in ({"rocelane0": {"rules": [DROP]}, "rocelane2": {"rules": [DROP]}},
+                      {"rocelane2": {"rules": []}}):
+            self.refused(self.faults(wrong))
+            self.assertEqual(before, {p["port"]: p["impair"] for p in json.loads(ctl("show"))})
+        for port in before:
+            ctl("set", port, "none")
 
     def test_files_that_cannot_be_read(self):
         for path, why in (("/no/such/file", "No such file"), (self.dir.name, "Is a directory")):
