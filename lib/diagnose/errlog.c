@@ -12,6 +12,7 @@
 #include "diagnose.h"
 #include "log.h"
 #include "pcapng.h"
+#include "wall.h"
 
 #define QUEUE_MAX  65536
 #define POLL_SHARE 64
@@ -87,7 +88,7 @@ put_packet(struct diagnose *dg, const struct errlog_entry *e)
 	const struct pcapng_packet p = { .interface = port >= 0 ? (uint32_t)port : 0,
 		.captured = len,
 		.length = e->r.frame_len,
-		.time_ns = e->r.time_ns,
+		.time_ns = wall_ns(dg->env, e->r.time_ns),
 		.data = e->r.header,
 		.comment = text };
 

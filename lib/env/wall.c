@@ -24,10 +24,16 @@ offset_now(struct env *env)
 	return env->wall_offset;
 }
 
+uint64_t
+wall_ns(struct env *env, ns_t t)
+{
+	return (uint64_t)((int64_t)t + offset_now(env));
+}
+
 void
 wall_text(struct env *env, ns_t t, char text[WALL_TEXT])
 {
-	const uint64_t wall = (uint64_t)((int64_t)t + offset_now(env));
+	const uint64_t wall = wall_ns(env, t);
 	const time_t seconds = (time_t)(wall / TIME_NS_PER_S);
 	const unsigned int us = (unsigned int)(wall % TIME_NS_PER_S / TIME_NS_PER_US);
 	struct tm tm;

@@ -18,6 +18,8 @@
 
 struct env;
 
+/** Nanoseconds since 1970. Cost: two looks at clocks. */
+uint64_t wall_ns(struct env *env, ns_t t);
 /** Cost: two looks at clocks, and about as much as a printf. */
 void wall_text(struct env *env, ns_t t, char text[WALL_TEXT]);
 /** The same as JSON; null where t is 0. */

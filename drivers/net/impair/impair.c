@@ -40,6 +40,7 @@ rules_make(const struct impair_conf *conf, struct rules **out)
 	}
 	r->bottleneck = conf->bottleneck;
 	r->bottleneck.seed = conf->seed;
+	r->held_max = conf->held_max != 0 ? conf->held_max : IMPAIR_HELD_DEFAULT;
 	*out = r;
 	return 0;
 }
@@ -66,7 +67,6 @@ conf_copy(struct impair_conf *to, const struct impair_conf *from)
 int
 impair_attach(const struct impair_port *port, const struct impair_conf *conf, struct impair **out)
 {
-	const uint32_t held_max = conf->held_max != 0 ? conf->held_max : IMPAIR_HELD_DEFAULT;
 	struct impair *im;
 	struct rules *rules = NULL;
 	int rc;
@@ -80,10 +80,10 @@ impair_attach(const struct impair_port *port, const struct impair_conf *conf, st
 	if (im == NULL)
 		return -ENOMEM;
 	im->port = *port;
-	rc = impair_hold_init(&im->hold, held_max);
+	rc = impair_hold_init(&im->hold, IMPAIR_HELD_MAX); /* what is not used is not there */
 	if (rc != 0)
 		goto no_hold;
-	rc = impair_queue_init(&im->queue, held_max);
+	rc = impair_queue_init(&im->queue, IMPAIR_HELD_MAX);
 	if (rc != 0)
 		goto no_queue;
 	rc = conf_copy(&im->conf, conf);
@@ -93,7 +93,7 @@ impair_attach(const struct impair_port *port, const struct impair_conf *conf, st
 	if (rc != 0)
 		goto no_rules;
 	atomic_store_explicit(&im->current, rules, memory_order_relaxed);
-	impair_queue_set(&im->queue, &rules->bottleneck);
+	impair_rules_apply(im, rules);
 	im->callback = rte_eth_add_rx_callback(port->port_id, port->queue, impair_on_receive, im);
 	if (im->callback == NULL) {
 		rc = rte_errno != 0 ? -rte_errno : -EINVAL;
@@ -152,7 +152,6 @@ impair_set(struct impair *im, const struct impair_conf *conf)
 		rules_free(rules);
 		return rc;
 	}
-	copy.held_max = im->conf.held_max;
 	free(im->conf.rules);
 	im->conf = copy;
 	/* What was pending has never been in use, what is retired is not any more. */

@@ -59,8 +59,8 @@ void impair_detach(struct impair *im);
 /**
  * New rules while packets flow. The poller takes them over at its next poll, empty ones included;
  * packet numbers, counts of `skip` and `times`, seeds and the log then begin anew, counters and
- * held packets stay, and held_max is what it was at attach, whatever `conf` says. The old rules are
- * freed by a later impair_set() or impair_detach(): there is no grace period to wait for.
+ * held packets stay, also where there are more than the new held_max. The old rules are freed by a
+ * later impair_set() or impair_detach(): there is no grace period to wait for.
  * @return 0, -EINVAL, -ENOMEM; on failure the old rules stay.
  */
 int impair_set(struct impair *im, const struct impair_conf *conf);

@@ -6,9 +6,9 @@
 #include <string.h>
 
 int
-impair_hold_init(struct impair_hold *h, uint32_t max)
+impair_hold_init(struct impair_hold *h, uint32_t size)
 {
-	const size_t n = (size_t)max + IMPAIR_HOLD_SLACK;
+	const size_t n = (size_t)size + IMPAIR_HOLD_SLACK;
 
 	memset(h, 0, sizeof(*h));
 	h->heap = calloc(n, sizeof(*h->heap));
@@ -17,7 +17,8 @@ impair_hold_init(struct impair_hold *h, uint32_t max)
 		impair_hold_fini(h);
 		return -ENOMEM;
 	}
-	h->max = max;
+	h->size = size;
+	h->max = size;
 	return 0;
 }
 
@@ -35,7 +36,7 @@ impair_hold_fini(struct impair_hold *h)
 void
 impair_hold_pass(struct impair_hold *h, void *pkt)
 {
-	const uint32_t size = h->max + IMPAIR_HOLD_SLACK;
+	const uint32_t size = h->size + IMPAIR_HOLD_SLACK;
 	uint32_t at = h->out_at + h->n_out;
 
 	h->out[at < size ? at : at - size] = pkt;
@@ -51,7 +52,7 @@ impair_hold_pop(struct impair_hold *h)
 		return NULL;
 	pkt = h->out[h->out_at];
 	h->n_out--;
-	if (++h->out_at == h->max + IMPAIR_HOLD_SLACK)
+	if (++h->out_at == h->size + IMPAIR_HOLD_SLACK)
 		h->out_at = 0;
 	return pkt;
 }

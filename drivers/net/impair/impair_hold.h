@@ -5,7 +5,7 @@
  * @file impair_hold.h  Packets on their way: those that are delayed, overtaken, or next to go out.
  *
  * Owner:   one worker.
- * Memory:  impair_hold_init() allocates for `max` packets; packets are pointers that are handed on
+ * Memory:  impair_hold_init() allocates for `size` packets; packets are pointers that are handed on
  *          and never looked into.
  * Time:    nanoseconds given by the caller.
  * Depends: base.
@@ -36,19 +36,20 @@ struct impair_overtaken {
 };
 
 struct impair_hold {
-	uint32_t max;
+	uint32_t size;
+	uint32_t max; /* of these may be held: size or less, changed at any time */
 	uint32_t n_heap;
 	uint32_t n_over;
 	uint32_t n_out;
 	uint32_t out_at; /* first in `out` */
 	uint64_t order;
 	struct impair_timed *heap;
-	void **out; /* ring of max + IMPAIR_HOLD_SLACK */
+	void **out; /* ring of size + IMPAIR_HOLD_SLACK */
 	struct impair_overtaken over[IMPAIR_REORDER_MAX];
 };
 
 /** @return 0 or -ENOMEM. */
-int impair_hold_init(struct impair_hold *h, uint32_t max);
+int impair_hold_init(struct impair_hold *h, uint32_t size);
 /** The packets must be gone: see impair_hold_take(). */
 void impair_hold_fini(struct impair_hold *h);
 

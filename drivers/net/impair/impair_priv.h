@@ -33,6 +33,7 @@ _Static_assert(sizeof(struct impair_counters) == C_MAX * sizeof(uint64_t), "one 
 struct rules {
 	struct impair_model *model;
 	struct bottleneck_conf bottleneck;
+	uint32_t held_max;
 	struct rules *next;
 };
 
@@ -55,6 +56,15 @@ struct impair {
 	struct impair_conf conf;
 	const struct rte_eth_rxtx_callback *callback;
 };
+
+/** The poller is about to go by these rules, or will: what of them is not in the model. */
+static inline void
+impair_rules_apply(struct impair *im, const struct rules *r)
+{
+	im->hold.max = r->held_max;
+	im->queue.max = r->held_max;
+	impair_queue_set(&im->queue, &r->bottleneck);
+}
 
 /** The RX callback (rte_rx_callback_fn). Cost: see impair_model_decide(). */
 uint16_t impair_on_receive(uint16_t port, uint16_t queue, struct rte_mbuf *pkts[], uint16_t n,

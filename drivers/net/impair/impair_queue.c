@@ -8,11 +8,12 @@
 #include "invariant.h"
 
 int
-impair_queue_init(struct impair_queue *q, uint32_t max)
+impair_queue_init(struct impair_queue *q, uint32_t size)
 {
 	memset(q, 0, sizeof(*q));
-	q->ring = calloc(max, sizeof(*q->ring));
-	q->max = max;
+	q->ring = calloc(size, sizeof(*q->ring));
+	q->size = size;
+	q->max = size;
 	return q->ring != NULL ? 0 : -ENOMEM;
 }
 
@@ -47,7 +48,7 @@ impair_queue_push(struct impair_queue *q, void *pkt, ns_t leaves)
 	const uint32_t at = q->first + q->n;
 
 	ASSERT(!impair_queue_is_full(q));
-	q->ring[at < q->max ? at : at - q->max] =
+	q->ring[at < q->size ? at : at - q->size] =
 		(struct impair_queued){ .leaves = leaves, .pkt = pkt };
 	q->n++;
 }
@@ -60,7 +61,7 @@ impair_queue_take(struct impair_queue *q)
 	if (q->n == 0)
 		return NULL;
 	pkt = q->ring[q->first].pkt;
-	if (++q->first == q->max)
+	if (++q->first == q->size)
 		q->first = 0;
 	q->n--;
 	return pkt;

@@ -5,7 +5,7 @@
  * @file impair_queue.h  A bottleneck's packets: those that it has taken and that have not left.
  *
  * Owner:   one worker.
- * Memory:  impair_queue_init() allocates for `max` packets; packets are pointers that are handed on
+ * Memory:  impair_queue_init() allocates for `size` packets; packets are pointers that are handed on
  *          and never looked into.
  * Time:    nanoseconds given by the caller.
  * Depends: base, impair.
@@ -23,14 +23,15 @@ struct impair_queued {
 struct impair_queue {
 	struct bottleneck bottleneck;
 	bool on; /* else what is in it leaves, and nothing else is held back */
-	uint32_t max;
+	uint32_t size;
+	uint32_t max; /* of these may wait: size or less, changed at any time */
 	uint32_t n;
 	uint32_t first;
 	struct impair_queued *ring;
 };
 
 /** Without a bottleneck. @return 0 or -ENOMEM. */
-int impair_queue_init(struct impair_queue *q, uint32_t max);
+int impair_queue_init(struct impair_queue *q, uint32_t size);
 /** The packets must be gone: see impair_queue_take(). */
 void impair_queue_fini(struct impair_queue *q);
 /** Another bottleneck, empty; rate 0: none. What has been taken leaves at its time. */
@@ -47,7 +48,7 @@ impair_queue_is_on(const struct impair_queue *q)
 static inline bool
 impair_queue_is_full(const struct impair_queue *q)
 {
-	return q->n == q->max;
+	return q->n >= q->max;
 }
 
 /** See impair_bottleneck_offer(); without a bottleneck it may leave at once. */

@@ -31,7 +31,7 @@ rules_now(struct impair *im)
 		return old;
 	atomic_store_explicit(&im->current, new, memory_order_release);
 	old->next = atomic_load_explicit(&im->retired, memory_order_relaxed);
-	impair_queue_set(&im->queue, &new->bottleneck);
+	impair_rules_apply(im, new);
 	while (!atomic_compare_exchange_weak_explicit(
 		&im->retired, &old->next, old, memory_order_release, memory_order_relaxed))
 		;

@@ -81,6 +81,23 @@ the_limit_on_held_packets_holds(void **state)
 	assert_int_equal(bed_counters().held, 2);
 	assert_int_equal(bed_counters().queue_dropped, 3);
 	assert_int_equal(bed_counters().limited, 3);
+	/* Another limit counts from the next packet on; with less of it nothing is lost. */
+	conf.held_max = 4;
+	assert_int_equal(impair_set(bed.im, &conf), 0);
+	for (uint32_t i = 5; i < 8; i++)
+		bed_send(17, i);
+	bed_poll(32);
+	assert_int_equal(bed_counters().held, 4);
+	assert_int_equal(bed_counters().limited, 4);
+	conf.held_max = 1;
+	assert_int_equal(impair_set(bed.im, &conf), 0);
+	bed_send(17, 8);
+	bed_poll(32);
+	assert_int_equal(bed_counters().held, 4);
+	assert_int_equal(bed_counters().limited, 5);
+	bed.now += 10 * FRAME_NS;
+	bed_poll(32);
+	bed_expect(0, 1, 5, 6);
 	bed_stop();
 }
 
