@@ -147,7 +147,9 @@ pipeline_share_join(struct worker *w, struct qp *qp)
 		return;
 	TAILQ_FOREACH (c, &w->clients, polled)
 		if (c->id == qp->client) {
-			qp->sq.share = &c->share;
+			/* A target sends nothing, and stays when it is another client's. */
+			if (qp->type != QPT_XRC_RECV)
+				qp->sq.share = &c->share;
 			/* An id of a client is another number. */
 			if (c->user != 0)
 				qp->whose = ~(uint32_t)c->user;

@@ -5,8 +5,8 @@
  * @file impair_queue.h  A bottleneck's packets: those that it has taken and that have not left.
  *
  * Owner:   one worker.
- * Memory:  impair_queue_init() allocates for `size` packets; packets are pointers that are handed on
- *          and never looked into.
+ * Memory:  impair_queue_init() allocates for `size` packets; packets are pointers that are handed
+ *          on and never looked into.
  * Time:    nanoseconds given by the caller.
  * Depends: base, impair.
  *

@@ -308,9 +308,8 @@ RX_ERR_01_pcapng_file(void **state UNUSED)
 	assert_int_equal(words[at], 6); /* packet */
 	assert_int_equal(words[at + 1] / 4, n - at);
 	assert_int_equal(words[n - 1], words[at + 1]);
-	/* Since 1970, as pcapng has it, not since the dataplane's start. */
 	wall = ((uint64_t)words[at + 3] << 32 | words[at + 4]) / TIME_NS_PER_S;
-	assert_in_range(wall, (uint64_t)time(NULL) - 1000, (uint64_t)time(NULL) + 1000);
+	assert_in_range(wall, (uint64_t)time(NULL) - 1000, (uint64_t)time(NULL) + 1000); /* UTC */
 	assert_int_equal(words[at + 5], 3);
 	assert_int_equal(words[at + 6], 300);
 	assert_memory_equal(&words[at + 7], "\x01\x02\xff", 4);
