@@ -269,11 +269,13 @@ static bool
 delay(struct decision *d, struct state *s)
 {
 	const struct impair_rule *rule = &s->rule;
-	struct impair_record *r = record(d, s);
+	struct impair_record *r;
 	uint32_t us = rule->delay_us;
 
 	if (rule->jitter_us != 0)
 		us += (uint32_t)impair_rng_below(&s->rng, (uint64_t)rule->jitter_us + 1);
+	/* Not delayed: no rule says that. */
+	r = us != 0 ? record(d, s) : NULL;
 	if (r == NULL)
 		return false;
 	r->arg = us;

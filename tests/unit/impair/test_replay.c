@@ -61,6 +61,10 @@ a_random_run_replays_as_exact_rules(void **state)
 			.jitter_us = 500,
 			.probability = 0.05 },
 		{ .given = IMPAIR_GIVEN_PROBABILITY,
+			.action = IMPAIR_DELAY,
+			.jitter_us = 2, /* one of three is not delayed */
+			.probability = 0.05 },
+		{ .given = IMPAIR_GIVEN_PROBABILITY,
 			.action = IMPAIR_DUPLICATE,
 			.copies = 3,
 			.delay_us = 8,
@@ -76,6 +80,7 @@ a_random_run_replays_as_exact_rules(void **state)
 	struct impair_verdict *first = verdicts(N);
 	struct impair_verdict *again = verdicts(N);
 	struct impair_rule *exact = calloc(IMPAIR_RULES_MAX, sizeof(*exact));
+	struct impair_conf conf = { .rules = exact };
 	struct impair_model *m = model_of(99, random, ARRAY_LEN(random));
 	uint32_t n, drops = 0, second_or_later = 0;
 
@@ -90,6 +95,8 @@ a_random_run_replays_as_exact_rules(void **state)
 		assert_int_equal(exact[i].times, 1);
 	}
 	assert_true(second_or_later > 500);
+	conf.n_rules = n;
+	assert_int_equal(impair_conf_check(&conf, NULL, 0), 0);
 
 	/* Exact rules are not random: the seed is of no matter. */
 	run_rules(12345, exact, n, p, N, 32, again);
