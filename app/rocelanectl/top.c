@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "compiler.h"
 #include "ctl.h"
 #include "screen.h"
 
@@ -98,14 +99,25 @@ set_tenths(json_t *row, const char *key, double v)
 	json_object_set_new(row, key, json_real((double)(json_int_t)(v * 10 + 0.5) / 10));
 }
 
-/* Drops: what was received and neither accepted nor for the control lcore. */
+/* What was received and not accepted, by reason: with a hand-off other sums are of two workers. */
 static double
 drop_rate(const json_t *was, const json_t *is, double seconds)
 {
-	double d = rate(was, is, "rx_packets", seconds) - rate(was, is, "rcvd_pkts", seconds) -
-		   rate(was, is, "rx_control", seconds);
+	static const struct {
+		const char *name;
+		bool drop;
+	} counters[] = {
+#define COUNTER(name, unit, drop, help) { #name, drop },
+#include "counters.def"
+#undef COUNTER
+	};
+	double sum = 0;
 
-	return d > 0 ? d : 0;
+	for (size_t i = 0; i < ARRAY_LEN(counters); i++) {
+		if (counters[i].drop)
+			sum += rate(was, is, counters[i].name, seconds);
+	}
+	return sum;
 }
 
 static void

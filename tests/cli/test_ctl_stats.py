@@ -81,6 +81,8 @@ class Stats(Case):
         def stats(params):
             n = turn(params["scope"] + str(params.get("qp_num", ""))) * 100
             c = {"rx_packets": 10 * n, "rcvd_pkts": 7 * n, "rx_control": n, "tx_packets": 5 * n,
+                 "rx_handoff": 4 * n, "rx_syndrome_30": n, "out_of_sequence": n,
+                 "rx_handoff_lost": n,
                  "sent_pkts": 4 * n, "resp_nak_sequence_sent": n, "local_ack_timeout_err": 2 * n,
                  "rx_bytes": 0, "tx_bytes": 0}
             if params["scope"] == "qp":
