@@ -196,6 +196,8 @@ set_requester(struct admin *adm, json_t *o, const struct admin_qp *rec, const st
 	json_object_set_new(o, "retry_cnt_left", json_integer(live ? s->retry_left : a->retry_cnt));
 	json_object_set_new(o, "rnr_retry_left", json_integer(live ? s->rnr_left : a->rnr_retry));
 	json_object_set_new(o, "outstanding", json_integer(s->outstanding));
+	json_object_set_new(
+		o, "sq_draining", json_boolean(s->state == QPS_SQD && s->waiting.started != 0));
 	json_object_set_new(o, "window", json_integer(s->window));
 	json_object_set_new(timers, "transport_us", timer_json(adm, s->timing, s->deadline));
 	json_object_set_new(timers, "rnr_us", timer_json(adm, s->waiting_rnr, s->deadline));

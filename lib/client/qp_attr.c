@@ -268,6 +268,7 @@ client_attr_decode(struct context *ctx, const json_t *o, struct rl_qp_attr *a)
 	*a = (struct rl_qp_attr){ 0 };
 	a->qp_state = state_of(json_object_get(o, "qp_state"));
 	a->cur_qp_state = a->qp_state;
+	a->sq_draining = json_is_true(json_object_get(o, "sq_draining"));
 	a->path_mtu = mtu_of(json_object_get(o, "path_mtu"));
 	json_array_foreach (json_object_get(o, "qp_access_flags"), i, flag) {
 		for (unsigned int k = 0; k < ARRAY_LEN(accesses); k++) {

@@ -195,11 +195,35 @@ CQ_06_events_of_what_is_left(struct pair *p)
 	}
 }
 
+/* QP-09: who has asked for no event asks whether the queue is drained. */
+static void
+QP_09_draining_is_told(struct pair *p)
+{
+	struct rl_qp_attr reset = { .qp_state = RL_QPS_RESET }, a = { .qp_state = RL_QPS_RTS };
+
+	OK(rl_modify_qp(p->b, &reset, RL_QP_STATE)); /* it does not answer */
+	write_one(p, p->a, 7);
+	do { /* in SQD no request is begun that the worker has not seen */
+		OK(rl_modify_qp(p->a, &a, RL_QP_STATE));
+		a.qp_state = RL_QPS_SQD;
+		OK(rl_modify_qp(p->a, &a, RL_QP_STATE));
+		OK(rl_query_qp(p->a, &a, 0, NULL));
+		CHECK(a.qp_state == RL_QPS_SQD);
+		a.qp_state = RL_QPS_RTS;
+	} while (a.sq_draining == 0);
+	a.qp_state = RL_QPS_ERR;
+	OK(rl_modify_qp(p->a, &a, RL_QP_STATE));
+	CHECK(pair_wait(p->cq).status != RL_WC_SUCCESS);
+	OK(rl_query_qp(p->a, &a, 0, NULL));
+	CHECK(a.sq_draining == 0);
+}
+
 int
 main(int argc, char **argv)
 {
 	static void (*const cases[])(struct pair *) = { CQ_order_is_kept, while_both_work, refused,
-		QP_05_reset_takes_completions_with_it, CQ_06_events, CQ_06_events_of_what_is_left };
+		QP_05_reset_takes_completions_with_it, CQ_06_events, CQ_06_events_of_what_is_left,
+		QP_09_draining_is_told };
 	struct pair p;
 
 	CHECK(argc == 2);

@@ -68,8 +68,11 @@ class States(ReqCase):
         for kw in ({}, {"en_sqd_async_notify": False}):
             self.req()
             self.sends(3)
+            self.assertFalse(self.qp()["sq_draining"])
             self.sqd(**kw)
+            self.assertTrue(self.qp()["sq_draining"])
             self.ack(S + 2)
+            self.assertFalse(self.qp()["sq_draining"])
             self.assertEqual([], self.drained())
             self.succeeded(self.ids(3))
 
