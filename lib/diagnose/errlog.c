@@ -197,6 +197,34 @@ rotate(struct diagnose *dg)
 	begin(dg);
 }
 
+/* Bytes that a file has before its first packet. */
+static off_t
+head_len(const struct diagnose *dg)
+{
+	uint8_t block[PCAPNG_INTERFACE_MAX];
+	size_t n = trace_pcapng_section(block);
+
+	for (uint32_t p = 0; p < dg->env->w.conf->n_ports; p++)
+		n += trace_pcapng_interface(
+			block, dg->env->w.conf->ports[p].name, ERRBUF_HEADER_BYTES);
+	return (off_t)n;
+}
+
+/* What was dropped before a crash, or before a restart, is what is looked for after it. */
+static void
+keep_last(const struct diagnose *dg)
+{
+	const char *path = dg->env->w.conf->error_buffer.pcapng;
+	char old[CONF_PATH_MAX + 2];
+	struct stat st;
+
+	snprintf(old, sizeof(old), "%s.1", path);
+	if (lstat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
+		st.st_size > head_len(dg) && rename(path, old) != 0)
+		log_warn(
+			"error_buffer.pcapng %s: what is in it is lost: %s", path, strerror(errno));
+}
+
 int
 errlog_open(struct diagnose *dg)
 {
@@ -210,6 +238,7 @@ errlog_open(struct diagnose *dg)
 	l->ring = calloc(l->room, sizeof(l->ring[0]));
 	if (l->ring == NULL && l->room != 0)
 		return -ENOMEM;
+	keep_last(dg);
 	fd = file_open(conf->pcapng);
 	rc = fd < 0 ? fd : 0;
 	l->file = fd >= 0 ? fdopen(fd, "w") : NULL;

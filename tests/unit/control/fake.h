@@ -102,4 +102,23 @@ extern const char qp17[];
 const char *text_of(const json_t *o, const char *key);
 json_int_t number_of(const json_t *o, const char *key);
 
+/** A worker has dropped a packet for these reasons. */
+static inline void
+fake_drop(unsigned int worker, uint32_t psn, uint64_t faults, uint8_t charged)
+{
+	struct errbuf_record *r = trace_errbuf_slot(fake.errbuf[worker]);
+
+	assert_non_null(r);
+	*r = (struct errbuf_record){ .time_ns = psn,
+		.faults = faults,
+		.qpn = 17,
+		.psn = psn,
+		.frame_len = 300,
+		.header_len = 3,
+		.opcode = OP_RC_SEND_ONLY,
+		.charged = charged,
+		.header = { 1, 2, 0xff } };
+	trace_errbuf_commit(fake.errbuf[worker]);
+}
+
 #endif

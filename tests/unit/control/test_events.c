@@ -206,30 +206,12 @@ AE_07_port_events(void **state UNUSED)
 }
 
 static void
-drop(unsigned int worker, uint32_t psn, uint64_t faults, uint8_t charged)
-{
-	struct errbuf_record *r = trace_errbuf_slot(fake.errbuf[worker]);
-
-	assert_non_null(r);
-	*r = (struct errbuf_record){ .time_ns = psn,
-		.faults = faults,
-		.qpn = 17,
-		.psn = psn,
-		.frame_len = 300,
-		.header_len = 3,
-		.opcode = OP_RC_SEND_ONLY,
-		.charged = charged,
-		.header = { 1, 2, 0xff } };
-	trace_errbuf_commit(fake.errbuf[worker]);
-}
-
-static void
 RX_ERR_01_records_of_dropped_packets(void **state UNUSED)
 {
 	json_t *v, *r;
 
-	drop(0, 5, FAULT_BIT(FAULT_TVER) | FAULT_BIT(FAULT_ICRC), FAULT_ICRC);
-	drop(1, 6, FAULT_BIT(FAULT_PKEY), FAULT_PKEY);
+	fake_drop(0, 5, FAULT_BIT(FAULT_TVER) | FAULT_BIT(FAULT_ICRC), FAULT_ICRC);
+	fake_drop(1, 6, FAULT_BIT(FAULT_PKEY), FAULT_PKEY);
 	v = rpc_ok("rx_errors", "{\"max\":1}");
 	assert_int_equal(json_array_size(v), 1);
 	r = json_array_get(v, 0);
@@ -253,171 +235,6 @@ RX_ERR_01_records_of_dropped_packets(void **state UNUSED)
 	v = rpc_ok("rx_errors", NULL);
 	assert_int_equal(json_array_size(v), 0);
 	json_decref(v);
-}
-
-/** With a pcapng file of its own, whose name goes into `path`. @return the file, open. */
-static int
-start_with_file(char path[32], const char *more)
-{
-	char conf[1024];
-	int fd;
-
-	strcpy(path, "/tmp/rlcontrolXXXXXX");
-	fd = mkstemp(path);
-	assert_true(fd >= 0);
-	snprintf(conf, sizeof(conf),
-		"{\"version\":1,\"lcores\":{\"workers\":[1,2]},"
-		"\"ports\":[{\"name\":\"p0\",\"device\":\"net_ring0\",\"ipv4\":\"10.0.0.1\"}],"
-		"\"error_buffer\":{\"entries\":64,\"pcapng\":\"%s\"%s}}",
-		path, more);
-	fake_start(conf);
-	return fd;
-}
-
-/* Blocks of a pcapng file, read back by hand. */
-static void
-RX_ERR_01_pcapng_file(void **state UNUSED)
-{
-	char path[32];
-	static uint32_t words[1024];
-	const char *comment;
-	uint64_t wall;
-	json_t *v;
-	size_t n;
-	FILE *f;
-	int fd = start_with_file(path, "");
-
-	drop(0, 5, FAULT_BIT(FAULT_ICRC), FAULT_ICRC);
-	control_poll(fake.c, fake.now);
-	v = rpc_ok("rx_errors", NULL); /* the file takes nothing away */
-	assert_int_equal(json_array_size(v), 1);
-	json_decref(v);
-	fake_stop();
-
-	f = fdopen(fd, "r");
-	n = fread(words, 4, ARRAY_LEN(words), f);
-	fclose(f);
-	remove(path);
-	assert_int_equal(words[0], 0x0a0d0d0a);
-	assert_int_equal(words[2], 0x1a2b3c4d);
-	size_t at = words[1] / 4;
-
-	assert_int_equal(words[at], 1);     /* interface */
-	assert_int_equal(words[at + 2], 1); /* Ethernet */
-	at += words[at + 1] / 4;
-	assert_int_equal(words[at], 6); /* packet */
-	assert_int_equal(words[at + 1] / 4, n - at);
-	assert_int_equal(words[n - 1], words[at + 1]);
-	wall = ((uint64_t)words[at + 3] << 32 | words[at + 4]) / TIME_NS_PER_S;
-	assert_in_range(wall, (uint64_t)time(NULL) - 1000, (uint64_t)time(NULL) + 1000); /* UTC */
-	assert_int_equal(words[at + 5], 3);
-	assert_int_equal(words[at + 6], 300);
-	assert_memory_equal(&words[at + 7], "\x01\x02\xff", 4);
-	comment = (const char *)&words[at + 9];
-	assert_int_equal(words[at + 8] & 0xffff, 1);
-	assert_int_equal(strncmp(comment, "syndrome 0x40000000: ICRC [RX-SYN-30] (QP 17,", 45), 0);
-}
-
-/* Packets of one section, read back by hand; the file is whole blocks. */
-static uint32_t
-packets_in(const char *path)
-{
-	static uint32_t words[1 << 17];
-	FILE *f = fopen(path, "r");
-	uint32_t packets = 0;
-	size_t n, at = 0;
-
-	assert_non_null(f);
-	n = fread(words, 4, ARRAY_LEN(words), f);
-	fclose(f);
-	assert_int_equal(words[0], 0x0a0d0d0a);
-	while (at < n) {
-		packets += words[at] == 6;
-		at += words[at + 1] / 4;
-	}
-	assert_int_equal(at, n);
-	return packets;
-}
-
-/* RX-ERR-03: a flood fills two files of a limited size; an old file is begun anew, too. */
-static void
-RX_ERR_03_the_pcapng_file_is_limited(void **state UNUSED)
-{
-	static const char *const more[] = { ",\"pcapng_size\":65536", ",\"pcapng_age\":60" };
-
-	for (uint32_t how = 0; how < 2; how++) {
-		char path[32], old[40];
-		struct stat st;
-
-		close(start_with_file(path, more[how]));
-		snprintf(old, sizeof(old), "%s.1", path);
-		for (uint32_t i = 0; i < (how == 0 ? 3000u : 10u); i++) {
-			drop(0, 5, FAULT_BIT(FAULT_ICRC), FAULT_ICRC);
-			fake.now += how == 0 ? 1000 : 9 * TIME_NS_PER_S;
-			control_poll(fake.c, fake.now);
-			assert_int_equal(stat(path, &st), 0);
-			assert_in_range(st.st_size, 0, 65536 + 1024);
-			assert_int_equal(st.st_mode & 0777, 0600);
-		}
-		fake_stop();
-		assert_int_equal(stat(old, &st), 0);
-		assert_in_range(st.st_size, 100, 65536 + 1024);
-		assert_int_equal(st.st_mode & 0777, 0600);
-		/* The old one is full, and the new one has what came later. */
-		if (how == 0)
-			assert_true(packets_in(old) > 200);
-		else
-			assert_int_equal(packets_in(old) + packets_in(path), 10);
-		remove(path);
-		remove(old);
-	}
-}
-
-/* The disk is full: the file ends with a whole block, and the records are there by RPC as ever. */
-static void
-RX_ERR_03_pcapng_file_on_a_full_disk(void **state UNUSED)
-{
-	char path[32];
-	int fd = start_with_file(path, "");
-	struct rlimit was, limit;
-	uint32_t end[2], records = 0;
-	struct stat at, full;
-	off_t pos = 0;
-	json_t *v;
-
-	signal(SIGXFSZ, SIG_IGN);
-	assert_int_equal(fstat(fd, &at), 0);
-	assert_int_equal(getrlimit(RLIMIT_FSIZE, &was), 0);
-	limit = was;
-	limit.rlim_cur = (rlim_t)at.st_size + 500;
-	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
-	for (uint32_t psn = 0; psn < 20; psn++) {
-		drop(psn % 2, psn, FAULT_BIT(FAULT_ICRC), FAULT_ICRC);
-		control_poll(fake.c, fake.now);
-	}
-	assert_int_equal(setrlimit(RLIMIT_FSIZE, &was), 0);
-	assert_int_equal(fstat(fd, &full), 0);
-	assert_in_range(full.st_size, at.st_size + 100, at.st_size + 500);
-	drop(0, 20, FAULT_BIT(FAULT_ICRC), FAULT_ICRC);
-	control_poll(fake.c, fake.now);
-	v = rpc_ok("rx_errors", NULL);
-	assert_int_equal(json_array_size(v), 21);
-	json_decref(v);
-	fake_stop();
-
-	while (pread(fd, end, sizeof(end), pos) == sizeof(end)) {
-		uint32_t last = 0;
-
-		assert_in_range(end[1], 12, 1000);
-		pos += end[1];
-		assert_int_equal(pread(fd, &last, sizeof(last), pos - 4), sizeof(last));
-		assert_int_equal(last, end[1]);
-		records += end[0] == 6;
-	}
-	assert_int_equal(pos, full.st_size);
-	assert_true(records >= 1);
-	close(fd);
-	remove(path);
 }
 
 static void
@@ -489,9 +306,6 @@ main(void)
 		WITH_FAKE(RX_ERR_04_fatal_status_of_a_qp),
 		WITH_FAKE(AE_07_port_events),
 		WITH_FAKE(RX_ERR_01_records_of_dropped_packets),
-		cmocka_unit_test(RX_ERR_01_pcapng_file),
-		cmocka_unit_test(RX_ERR_03_pcapng_file_on_a_full_disk),
-		cmocka_unit_test(RX_ERR_03_the_pcapng_file_is_limited),
 		WITH_FAKE(counters_at_every_scope),
 		WITH_FAKE(printed_counters),
 	};

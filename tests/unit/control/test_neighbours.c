@@ -207,8 +207,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(it_is_given_back, begin, end),
 		cmocka_unit_test_setup_teardown(those_that_answered_are_not_kept, begin, end),
 		cmocka_unit_test_setup_teardown(what_others_use_is_theirs, begin, end),
-		cmocka_unit_test_setup_teardown(
-			chosen_addresses_do_not_fall_together, begin, end),
+		cmocka_unit_test_setup_teardown(chosen_addresses_do_not_fall_together, begin, end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -321,9 +321,8 @@ a_line_of_one_mebibyte_is_the_longest(void **state UNUSED)
 	free(line);
 }
 
-static const char read_big[] =
-	"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"mr_read\",\"params\":"
-	"{\"name\":\"big\",\"offset\":0,\"length\":500000}}\n";
+static const char read_big[] = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"mr_read\",\"params\":"
+			       "{\"name\":\"big\",\"offset\":0,\"length\":500000}}\n";
 
 static void
 a_client_that_does_not_read(void **state UNUSED)
