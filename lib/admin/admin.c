@@ -141,10 +141,10 @@ admin_destroy(struct admin *adm, struct admin_qp *rec, struct refusal *r)
 
 		if (rc != 0)
 			return rc;
-		/* Another worker may have looked it up for a packet that it is handing over. */
-		if (adm->env->w.workers_n > 1 && ask_all(adm->env) != 0)
-			return refuse(r, EBUSY, "QP %u: a worker does not answer", rec->qpn);
 	}
+	if (rec->held && adm->env->w.workers_n > 1 && ask_all(adm->env) != 0)
+		return refuse(r, EBUSY, "QP %u: a worker does not answer", rec->qpn);
+	rec->held = false;
 	drop(adm, rec);
 	return 0;
 }

@@ -84,6 +84,7 @@ struct admin_qp {
 	int16_t alt_port;           /* the same for the alternate path; -1: not given, the same */
 	bool alt_loaded;            /* the worker has an alternate path */
 	bool attached;
+	bool held; /* was attached: a worker may hold it for a packet, until it is asked */
 	struct qp_work *work; /* of a compact QP: what it posts with */
 	bool has_work;        /* ... and its worker has it */
 	bool pending;         /* the worker has not answered an ATTACH, DETACH or RELEASE yet */

@@ -175,10 +175,13 @@ admin_many_end(struct admin *adm, struct admin_qp *const *recs, uint32_t n)
 			continue;
 		recs[i]->pending = false;
 		recs[i]->attached = false;
+		recs[i]->held = true;
 	}
-	/* Another worker may have looked one up for a packet that it is handing over. */
-	if (n > 0 && adm->env->w.workers_n > 1)
-		ask_all(adm->env);
+	/* Once for all of them. */
+	if (n > 0 && adm->env->w.workers_n > 1 && ask_all(adm->env) == 0) {
+		for (uint32_t i = 0; i < n; i++)
+			recs[i]->held = recs[i]->held && (asked[i] == NULL || late[i]);
+	}
 	for (uint32_t i = 0; i < n; i++) {
 		if (admin_destroy(adm, recs[i], &r) != 0)
 			log_error("stopping: %s", r.text);

@@ -27,6 +27,9 @@ admin_open(struct owner *o, struct admin_qp *rec, struct object_pd *pd, struct r
 	if (admin_qp_type(rec) != QPT_XRC_RECV)
 		return refuse(r, EINVAL, "QP %u is %s: XRC_RECV alone can be opened", rec->qpn,
 			verbs_qp_type_name(admin_qp_type(rec)));
+	/* Its owner is gone, or destroys it: it goes, too. */
+	if (rec->pending || rec->shared->owner->gone)
+		return refuse(r, ENOENT, "QP %u does not exist any more", rec->qpn);
 	if (rec->shared->owner == o || find(o, rec) != NULL)
 		return refuse(r, EEXIST, "this application has QP %u already", rec->qpn);
 	if (owner_charge(o, OWNER_QPS, 1, r) != 0)

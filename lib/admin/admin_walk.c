@@ -119,6 +119,7 @@ admin_walk_late_detach(void *ctx UNUSED, struct ask *a)
 
 	rec->pending = false;
 	rec->attached = false;
+	rec->held = true;
 }
 
 /*
@@ -185,6 +186,7 @@ hand_over(struct admin *adm, struct admin_qp *rec, bool attach, struct refusal *
 		rec->pending = false;
 	}
 	rec->attached = attach;
+	rec->held |= !attach;
 	return 0;
 }
 
@@ -199,8 +201,8 @@ static int
 carry_out(struct admin *adm, struct admin_qp *rec, const struct qp_attr *attr, uint32_t mask,
 	int16_t old_port, struct refusal *r)
 {
-	const struct ask_request q = { .worker = rec->worker,
-		.msg = { .type = MBOX_QP_MODIFY, .modify = { rec->qp, attr, mask } } };
+	struct ask_request q = { .msg = { .type = MBOX_QP_MODIFY,
+					 .modify = { rec->qp, attr, mask } } };
 	const bool moves = (mask & QP_ATTR_PORT) != 0 && rec->attached && rec->port != old_port;
 	struct flushing f = { 0 };
 	struct refusal ignored;
@@ -210,16 +212,27 @@ carry_out(struct admin *adm, struct admin_qp *rec, const struct qp_attr *attr, u
 		qp_apply(rec->qp, attr, mask);
 		return 0;
 	}
+	/* Its end was begun, and a worker was late: all that can follow is RESET, or its end. */
+	if (!rec->attached && admin_state(rec) > QPS_INIT)
+		return refuse(r, EBUSY, "QP %u is about to be destroyed: only RESET is possible",
+			rec->qpn);
 	if (moves) {
 		rc = hand_over(adm, rec, false, r);
 		if (rc != 0)
 			return rc;
+		/* Not each worker sends at each port. */
+		rc = admin_place(adm, rec, r);
+		if (rc != 0) {
+			hand_over(adm, rec, true, &ignored); /* as it was */
+			return rc;
+		}
 	}
 	if (!rec->attached) {
 		rc = hand_over(adm, rec, true, r);
 		if (rc != 0)
 			return rc;
 	}
+	q.worker = rec->worker;
 	do {
 		rc = ask_and_wait(adm->env, &q);
 	} while (ask_again(adm, &f, rc));

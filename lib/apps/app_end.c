@@ -89,9 +89,12 @@ static bool
 sync_qps(struct apps *apps, struct app *app)
 {
 	const bool several = apps->env->w.workers_n > 1 && app->o.qps_n != 0;
+	struct admin_qp *rec;
 
 	if ((several && !ask_each(apps, app)) || app->ending.asked != 0)
 		return false;
+	TAILQ_FOREACH (rec, &app->o.qps, of_owner)
+		rec->held = false;
 	go_on(app, APP_FREE_QPS);
 	return true;
 }

@@ -68,9 +68,11 @@ client_path_encode(const struct rl_ah_attr *ah)
 	json_t *o;
 
 	client_ip_of(&ah->grh.dgid, ip);
-	o = json_pack("{s:s, s:i, s:i, s:i}", "dest_ip", ip, "traffic_class", ah->grh.traffic_class,
-		"hop_limit", ah->grh.hop_limit != 0 ? ah->grh.hop_limit : 64, "flow_label",
-		(int)(ah->grh.flow_label & FLOW_LABEL_MASK));
+	o = json_pack("{s:s, s:i, s:i}", "dest_ip", ip, "traffic_class", ah->grh.traffic_class,
+		"hop_limit", ah->grh.hop_limit != 0 ? ah->grh.hop_limit : 64);
+	if ((ah->grh.flow_label & FLOW_LABEL_MASK) != 0)
+		json_object_set_new(
+			o, "flow_label", json_integer(ah->grh.flow_label & FLOW_LABEL_MASK));
 	if (memcmp(ah->dmac, none, sizeof(none)) != 0) {
 		snprintf(mac, sizeof(mac), "%02x:%02x:%02x:%02x:%02x:%02x", ah->dmac[0],
 			ah->dmac[1], ah->dmac[2], ah->dmac[3], ah->dmac[4], ah->dmac[5]);

@@ -7,11 +7,15 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "client_priv.h"
 #include "xrc_world.h"
+
+#define ROUNDS  20
+#define TARGETS 30
 
 /* XRC-04: each application hears of what named its own SRQ, and of nothing else. */
 static void
@@ -313,6 +317,47 @@ RESP_CLS_K_01_a_ring_that_lies(struct world *w)
 	CHECK(pair_wait(w->one.p.cq).wr_id == 9);
 }
 
+static void *
+close_it(void *arg)
+{
+	pair_close(arg);
+	return NULL;
+}
+
+/* XRC-09: who opens targets while the one who made them ends has them whole, or not at all. */
+static void
+XRC_09_opened_while_it_ends(const char *socket)
+{
+	const struct rl_qp_attr err = { .qp_state = RL_QPS_ERR };
+	struct member maker, other;
+	pthread_t ends;
+
+	member_open(&other, socket, O_CREAT);
+	for (uint32_t round = 0; round < ROUNDS; round++) {
+		uint32_t num[TARGETS];
+
+		member_open(&maker, socket, 0);
+		for (uint32_t i = 0; i < TARGETS; i++) {
+			struct rl_qp *qp = make_target(&maker);
+
+			up(maker.p.ctx, qp, 2, 77, 1);
+			num[i] = qp->qp_num;
+		}
+		CHECK(pthread_create(&ends, NULL, close_it, &maker.p) == 0);
+		for (uint32_t i = 0; i < 2 * TARGETS; i++) {
+			const struct rl_qp_open_attr a = { other.xrcd, num[i % TARGETS], NULL };
+			struct rl_qp *qp;
+
+			if (rl_open_qp(other.p.pd, &a, &qp) != 0)
+				continue;
+			OK(rl_modify_qp(qp, &err, RL_QP_STATE));
+			OK(rl_destroy_qp(qp));
+		}
+		CHECK(pthread_join(ends, NULL) == 0);
+	}
+	pair_close(&other.p);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -334,5 +379,6 @@ main(int argc, char **argv)
 	world_open(&w, argv[1]);
 	RESP_CLS_K_01_a_ring_that_lies(&w);
 	world_close(&w);
+	XRC_09_opened_while_it_ends(argv[1]);
 	return 0;
 }
