@@ -263,7 +263,7 @@ CC_02_ecn_of_every_reader(void **state)
 		uint8_t f[FRAME_MAX + MORE + 4];
 		const uint32_t len = (uint32_t)near_frame(kind, f);
 		uint8_t *ip = f + WIRE_ETH_LEN + ((kind & KIND_TAG) != 0 ? WIRE_VLAN_LEN : 0);
-		struct wire_pkt p;
+		struct wire_pkt p CACHE_ALIGNED;
 
 		if ((kind & KIND_IPV6) != 0) {
 			put16(ip, 0x6000 | tos << 4);
