@@ -167,36 +167,6 @@ is_over(const struct diagnose *dg)
 		       dg->env->now - l->began >= conf->pcapng_age * TIME_NS_PER_S);
 }
 
-/**
- * The file is large or old enough: it becomes FILE.1, in place of the one before. Where the folder
- * allows no other name it is begun anew as it is. A peer who sends rubbish fills no disk.
- */
-static void
-rotate(struct diagnose *dg)
-{
-	const char *path = dg->env->w.conf->error_buffer.pcapng;
-	struct errlog *l = &dg->errlog;
-	char old[CONF_PATH_MAX + 2];
-	int fd = -1;
-
-	snprintf(old, sizeof(old), "%s.1", path);
-	if (rename(path, old) == 0)
-		fd = file_open(path);
-	l->files++;
-	if (fd >= 0) {
-		FILE *f = fdopen(fd, "w");
-
-		if (f == NULL)
-			close(fd);
-		else
-			fclose(l->file);
-		l->file = f != NULL ? f : l->file;
-	} else if (ftruncate(fileno(l->file), 0) != 0 || fseeko(l->file, 0, SEEK_SET) != 0) {
-		l->error = errno;
-	}
-	begin(dg);
-}
-
 /* Bytes that a file has before its first packet. */
 static off_t
 head_len(const struct diagnose *dg)
@@ -223,6 +193,59 @@ keep_last(const struct diagnose *dg)
 		st.st_size > head_len(dg) && rename(path, old) != 0)
 		log_warn(
 			"error_buffer.pcapng %s: what is in it is lost: %s", path, strerror(errno));
+}
+
+/* Its name leads to another file by now, or to none: somebody has moved it, or removed it. */
+static bool
+is_moved(const struct diagnose *dg)
+{
+	const struct errlog *l = &dg->errlog;
+	struct stat own, named;
+
+	if (l->file == NULL || !l->regular || fstat(fileno(l->file), &own) != 0)
+		return false;
+	return stat(dg->env->w.conf->error_buffer.pcapng, &named) != 0 ||
+	       own.st_ino != named.st_ino || own.st_dev != named.st_dev;
+}
+
+/**
+ * The file is large or old enough: it becomes FILE.1, in place of the one before. Where the folder
+ * allows no other name it is begun anew as it is. A peer who sends rubbish fills no disk. One that
+ * was moved is its new owner's: nothing more is done to it.
+ */
+static void
+rotate(struct diagnose *dg, bool moved)
+{
+	const char *path = dg->env->w.conf->error_buffer.pcapng;
+	struct errlog *l = &dg->errlog;
+	char old[CONF_PATH_MAX + 2];
+	FILE *f = NULL;
+	int fd = -1;
+
+	snprintf(old, sizeof(old), "%s.1", path);
+	if (moved)
+		keep_last(dg);
+	if (moved || rename(path, old) == 0)
+		fd = file_open(path);
+	l->files++;
+	if (fd >= 0)
+		f = fdopen(fd, "w");
+	if (fd >= 0 && f == NULL)
+		close(fd);
+	if (f != NULL) {
+		fclose(l->file);
+		l->file = f;
+	} else if (moved) {
+		l->error = errno;
+		log_error("error_buffer.pcapng %s: it was moved, and cannot be made anew: %s", path,
+			strerror(errno));
+		fclose(l->file);
+		l->file = NULL;
+		return;
+	} else if (ftruncate(fileno(l->file), 0) != 0 || fseeko(l->file, 0, SEEK_SET) != 0) {
+		l->error = errno;
+	}
+	begin(dg);
 }
 
 int
@@ -269,6 +292,20 @@ errlog_close(struct diagnose *dg)
 	*l = (struct errlog){ 0 };
 }
 
+/* In a full queue it takes the place of the oldest one. */
+static void
+keep(struct errlog *l, const struct errlog_entry *e)
+{
+	if (l->room == 0)
+		return;
+	if (l->n == l->room) {
+		l->head = (l->head + 1) % l->room;
+		l->n--;
+		l->lost++;
+	}
+	l->ring[(l->head + l->n++) % l->room] = *e;
+}
+
 uint32_t
 errlog_poll(struct diagnose *dg)
 {
@@ -285,17 +322,16 @@ errlog_poll(struct diagnose *dg)
 		for (uint32_t i = 0;
 			b != NULL && i < POLL_SHARE && trace_errbuf_take(b, &e.r, 1) == 1; i++) {
 			put_packet(dg, &e);
-			if (l->n < l->room)
-				l->ring[(l->head + l->n++) % l->room] = e;
-			else
-				l->lost++;
+			keep(l, &e);
 			n++;
 		}
 	}
 	if (n > 0)
 		settle(dg);
-	if (UNLIKELY(is_over(dg)))
-		rotate(dg);
+	if (n > 0 && is_moved(dg))
+		rotate(dg, true);
+	else if (UNLIKELY(is_over(dg)))
+		rotate(dg, false);
 	return n;
 }
 

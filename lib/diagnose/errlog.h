@@ -30,7 +30,7 @@ struct errlog {
 	uint32_t room;
 	uint32_t head;
 	uint32_t n;
-	uint64_t lost;  /* taken from a worker, but the queue here was full */
+	uint64_t lost;  /* had to make room for newer ones */
 	int error;      /* errno of a write that failed; the file is closed then */
 	off_t whole;    /* bytes of whole blocks in the file */
 	ns_t began;     /* when it was begun */

@@ -197,6 +197,57 @@ RX_ERR_03_an_earlier_file_is_kept(void **state UNUSED)
 	remove(old);
 }
 
+/* RX-ERR-03: a file that somebody has moved is not touched again, and there is a new one. */
+static void
+RX_ERR_03_a_file_that_was_moved(void **state UNUSED)
+{
+	static const char *const more[] = { "", ",\"pcapng_age\":60" };
+
+	for (uint32_t how = 0; how < 2; how++) {
+		char path[32], away[40];
+		uint32_t n;
+
+		close(start_with_file(path, more[how]));
+		snprintf(away, sizeof(away), "%s.kept", path);
+		fake_drop(0, 5, FAULT_BIT(FAULT_ICRC), FAULT_ICRC);
+		control_poll(fake.c, fake.now);
+		assert_int_equal(rename(path, away), 0);
+		fake_drop(0, 6, FAULT_BIT(FAULT_ICRC), FAULT_ICRC); /* it may go to either */
+		control_poll(fake.c, fake.now += 100 * TIME_NS_PER_S);
+		n = packets_in(away);
+		for (int i = 0; i < 3; i++) {
+			fake_drop(0, 7, FAULT_BIT(FAULT_ICRC), FAULT_ICRC);
+			control_poll(fake.c, fake.now);
+		}
+		fake_stop();
+		assert_in_range(n, 1, 2);
+		assert_int_equal(packets_in(away), n);
+		assert_int_equal(packets_in(path), 5 - n);
+		remove(path);
+		remove(away);
+	}
+}
+
+/* RX-ERR-03: what is shown are the newest ones. */
+static void
+RX_ERR_03_the_newest_are_kept(void **state UNUSED)
+{
+	char path[32];
+	json_t *v;
+
+	close(start_with_file(path, ""));
+	for (uint32_t psn = 0; psn < 200; psn++) {
+		fake_drop(0, psn, FAULT_BIT(FAULT_ICRC), FAULT_ICRC);
+		control_poll(fake.c, fake.now);
+	}
+	v = rpc_ok("rx_errors", "{\"max\":1024}");
+	assert_int_equal(json_array_size(v), 64); /* entries */
+	assert_int_equal(number_of(json_array_get(v, 63), "psn"), 199);
+	json_decref(v);
+	fake_stop();
+	remove(path);
+}
+
 int
 main(void)
 {
@@ -205,6 +256,8 @@ main(void)
 		cmocka_unit_test(RX_ERR_03_pcapng_file_on_a_full_disk),
 		cmocka_unit_test(RX_ERR_03_the_pcapng_file_is_limited),
 		cmocka_unit_test(RX_ERR_03_an_earlier_file_is_kept),
+		cmocka_unit_test(RX_ERR_03_a_file_that_was_moved),
+		cmocka_unit_test(RX_ERR_03_the_newest_are_kept),
 	};
 
 	return cmocka_run_group_tests(tests, fake_eal, fake_eal_end);
