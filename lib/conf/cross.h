@@ -19,6 +19,8 @@ int conf_cross_names(const struct conf *c, struct conf_errors *err);
 int conf_cross_qp_nums(const struct conf *c, struct conf_errors *err);
 /** The routes of each port, and whether one reaches each QP's peers. @return 0 or -ENOMEM. */
 int conf_cross_routes(const struct conf *c, struct conf_errors *err);
+/** Members of multicast groups and listeners: once each, of what is there. @return 0 or -ENOMEM. */
+int conf_cross_members(const struct conf *c, struct conf_errors *err);
 /** Each QP against its port: address family and frame length; each device against its frames. */
 void conf_cross_frames(const struct conf *c, struct conf_errors *err);
 

@@ -165,6 +165,27 @@ refer_all(const struct conf *c, const struct tables *t, struct conf_errors *err)
 	}
 }
 
+/* Of what each connection gets. */
+static void
+refer_listeners(const struct conf *c, const struct tables *t, struct conf_errors *err)
+{
+	for (uint32_t i = 0; i < c->cm.n_listen; i++) {
+		const struct conf_cm_listen *l = &c->cm.listen[i];
+		const uint32_t mark = conf_enter(err, "cm");
+
+		conf_enter(err, "listen");
+		conf_enter_index(err, i);
+		refer(&t->port, "port", l->port, err);
+		conf_enter(err, "qp");
+		refer(&t->pd, "pd", l->qp.pd, err);
+		refer(&t->cq, "send_cq", l->qp.send_cq, err);
+		refer(&t->cq, "recv_cq", l->qp.recv_cq, err);
+		refer(&t->srq, "srq", l->qp.srq, err);
+		refer(&t->xrcd, "xrcd", l->qp.xrcd, err);
+		conf_leave(err, mark);
+	}
+}
+
 /* Two regions may not have the same key, nor two SRQs the same number. @param v is sorted. */
 static void
 numbers_unique(struct entry *v, uint32_t n, const char *array, const char *key, const char *what,
@@ -294,6 +315,7 @@ conf_cross_names(const struct conf *c, struct conf_errors *err)
 			names_unique(all[i], err);
 		}
 		refer_all(c, &t, err);
+		refer_listeners(c, &t, err);
 		addresses_unique(c, err);
 		queues_polled(c, err);
 		ret = keys_unique(c, err);

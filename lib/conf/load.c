@@ -55,6 +55,8 @@ resolve(struct conf *c, struct conf_errors *err)
 	ret = conf_cross_names(c, err);
 	if (ret == 0)
 		ret = conf_cross_qp_nums(c, err);
+	if (ret == 0)
+		ret = conf_cross_members(c, err);
 	conf_cross_frames(c, err);
 	if (ret == 0)
 		ret = conf_cross_routes(c, err);
@@ -180,8 +182,7 @@ conf_load_text(const char *text, size_t len, struct conf **out, struct conf_erro
 
 	*out = NULL;
 	if (len > FILE_MAX_BYTES) {
-		conf_fault(
-			err, NULL, "is longer than %u bytes: no more are read", FILE_MAX_BYTES);
+		conf_fault(err, NULL, "is longer than %u bytes: no more are read", FILE_MAX_BYTES);
 		return -EINVAL;
 	}
 	fault = len > 0 ? encoding_fault(text, len, &at) : NULL;
