@@ -217,6 +217,8 @@ void app_event(struct app *app, const struct event *e);
 void apps_event(struct apps *apps, const struct event *e);
 /** Oldest event as JSON, taken out; NULL: none. */
 json_t *app_event_take(struct apps *apps, struct app *app);
+/** The client has it no more, others may: it is told nothing of it any more. */
+void app_event_forget(struct app *app, enum object_kind of, uint32_t number);
 /** The object is destroyed: nothing is told of it any more. */
 void apps_event_forget(struct apps *apps, enum object_kind of, uint32_t number);
 /** It is told of this port's events, from 1, and of no other one's of these. */

@@ -149,8 +149,8 @@ is_of(const struct app *app, uint32_t i, enum object_kind of, uint32_t number)
 	return e->of == of && e->number == number;
 }
 
-static void
-forget(struct app *app, enum object_kind of, uint32_t number)
+void
+app_event_forget(struct app *app, enum object_kind of, uint32_t number)
 {
 	const uint32_t had = app->events_n;
 	uint32_t kept = 0;
@@ -173,7 +173,7 @@ apps_event_forget(struct apps *apps, enum object_kind of, uint32_t number)
 	struct app *app;
 
 	TAILQ_FOREACH (app, &apps->all, all)
-		forget(app, of, number);
+		app_event_forget(app, of, number);
 }
 
 void
@@ -182,6 +182,6 @@ app_watch_port(struct app *app, uint32_t port_num, uint32_t ports)
 	app->watched_port = port_num;
 	for (uint32_t i = 0; i < ports; i++) {
 		if (i + 1 != port_num)
-			forget(app, OBJECT_PORT, i);
+			app_event_forget(app, OBJECT_PORT, i);
 	}
 }

@@ -370,8 +370,10 @@ qp_destroy(struct rpc_call *call)
 
 	if (rc != 0)
 		return rc;
-	if (admin_close(&call->client->app->o, admin_find(call->m->admin, p->qp_num)))
+	if (admin_close(&call->client->app->o, admin_find(call->m->admin, p->qp_num))) {
+		app_event_forget(call->client->app, OBJECT_QP, p->qp_num);
 		return rpc_result(call, json_object());
+	}
 	return method_qp_destroy(call);
 }
 

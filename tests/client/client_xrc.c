@@ -7,6 +7,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <string.h>
 #include <unistd.h>
@@ -141,9 +142,14 @@ XRC_05_of_another_domain(struct world *w)
 	};
 	struct rl_sge sge = pair_sge(&w->asker, 0, 8);
 	struct rl_send_wr wr = request(w, &w->two, RL_WR_SEND, &sge);
+	struct pollfd hears = { .events = POLLIN };
 	struct rl_async_event e;
+	struct member three;
 	struct rl_srq *srq;
+	struct rl_qp *qp;
 
+	member_open(&three, w->socket, 0);
+	qp = open_target(&three, w->target->qp_num);
 	open_target(&w->two, w->target->qp_num);
 	OK(rl_create_xrcd(w->two.p.ctx, &init.xrcd));
 	OK(rl_create_srq(w->two.p.pd, &init, &srq));
@@ -163,6 +169,12 @@ XRC_05_of_another_domain(struct world *w)
 		CHECK(e.element.qp->context == m->p.ctx && strstr(e.detail, "XRC-05") != NULL);
 		rl_ack_async_event(&e);
 	}
+	/* Who has closed it before it asked: nothing waits, and nothing says so. */
+	hears.fd = three.p.ctx->async_fd;
+	CHECK(poll(&hears, 1, 20000) == 1);
+	OK(rl_destroy_qp(qp));
+	CHECK(poll(&hears, 1, 0) == 0);
+	pair_close(&three.p);
 	OK(rl_destroy_srq(srq));
 	OK(rl_close_xrcd(init.xrcd));
 }
