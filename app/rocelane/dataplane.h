@@ -33,10 +33,11 @@ struct dataplane_port {
 	struct rte_mempool *pool;
 	uint32_t max_frame;
 	ns_t (*clock)(void);
-	struct impair *_Atomic impair; /* control makes it, the worker that polls looks at it */
-	struct pipeline_impair local;  /* the same for frames that come from no wire */
-	struct record *record;         /* NULL, or of all that comes, before it is impaired */
-	uint32_t index;                /* in the configuration */
+	struct impair *_Atomic impair;     /* control makes it, the worker that polls looks at it */
+	struct pipeline_impair local;      /* the same for frames that come from no wire */
+	struct bottleneck_conf bottleneck; /* its own, of the configuration; rate 0: none */
+	struct record *record;             /* NULL, or of all that comes, before it is impaired */
+	uint32_t index;                    /* in the configuration */
 	bool started;
 	bool paired; /* in-memory, made here: `id` is valid already */
 	bool has_prio;

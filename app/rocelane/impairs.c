@@ -23,12 +23,17 @@ clock_of(void *arg)
 	return p->clock();
 }
 
-/* Control lcore, or main before the workers run: ethdev lets callbacks come while others poll. */
+/*
+ * Control lcore, or main before the workers run: ethdev lets callbacks come while others poll.
+ * Rules that say nothing of a bottleneck leave the port's own one as it is.
+ */
 static int
-set(void *ctx, const struct impair_conf *conf)
+set(void *ctx, const struct impair_conf *rules)
 {
 	struct dataplane_port *p = ctx;
 	struct impair *im = impair_of(p);
+	struct impair_conf with = *rules;
+	const struct impair_conf *conf = &with;
 	const struct impair_port port = {
 		.port_id = p->id,
 		.pool = p->pool,
@@ -39,6 +44,10 @@ set(void *ctx, const struct impair_conf *conf)
 	};
 	int rc;
 
+	if (with.bottleneck.rate == 0 && p->bottleneck.rate != 0) {
+		with.bottleneck = p->bottleneck;
+		with.given |= IMPAIR_HAS_BOTTLENECK;
+	}
 	/* One order of packets is what makes a run repeatable. */
 	if (p->rx_queues > 1)
 		return conf->n_rules == 0 && conf->bottleneck.rate == 0 ? 0 : -ENOTSUP;
@@ -116,10 +125,8 @@ impairs_open(struct dataplane_port *p, const struct conf_port *cp)
 		return 0;
 	if ((cp->given & CONF_PORT_IMPAIR) != 0)
 		conf = cp->impair;
-	if ((cp->given & CONF_PORT_BOTTLENECK) != 0) {
-		conf.bottleneck = cp->bottleneck;
-		conf.given |= IMPAIR_HAS_BOTTLENECK;
-	}
+	if ((cp->given & CONF_PORT_BOTTLENECK) != 0)
+		p->bottleneck = cp->bottleneck;
 	rc = set(p, &conf);
 	if (rc != 0)
 		log_error("port %s: cannot be impaired: %s", cp->name, strerror(-rc));

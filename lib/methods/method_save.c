@@ -34,6 +34,24 @@ state_to_save(const struct admin_qp *rec)
 	}
 }
 
+/* A path whose route is gone works on with the MAC that it has found; a new one would have none. */
+static void
+keep_reachable(const struct methods *ctx, const struct admin_qp *rec, struct conf_qp *q)
+{
+	struct conf_ip hop;
+
+	if ((q->given & QP_ATTR_AV) == 0 || (q->ah_attr.given & CONF_AH_DEST_MAC) != 0 ||
+		rec->port < 0 || conf_ip_is_group(&q->ah_attr.dest_ip) ||
+		routes_hop(ctx->net, (uint16_t)rec->port, &q->ah_attr.dest_ip, &hop))
+		return;
+	q->ah_attr.given |= CONF_AH_DEST_MAC;
+	memcpy(q->ah_attr.dest_mac, rec->attr.path.dmac, sizeof(q->ah_attr.dest_mac));
+	if (!rec->attr.path_resolved && q->qp_state > QPS_INIT) {
+		q->qp_state = QPS_INIT;
+		q->given &= ~(uint64_t)QP_ATTR_AV;
+	}
+}
+
 /* Does `q` continue the template that `first` began, as its QP number first->count? */
 static bool
 continues(const struct conf_qp *first, const struct conf_qp *q)
@@ -68,6 +86,7 @@ qps_save(struct methods *ctx, struct conf *out)
 			continue; /* goes with its application, or its connection */
 		admin_conf(ctx->admin, rec, q);
 		q->qp_state = state_to_save(rec);
+		keep_reachable(ctx, rec, q);
 		if (out->n_qps > 0 && continues(q - 1, q))
 			q[-1].count++;
 		else
@@ -168,12 +187,38 @@ objects_save(struct methods *ctx, struct conf *out)
 	return qps_save(ctx, out) == 0 ? mcasts_save(ctx, out) : -ENOMEM;
 }
 
+/* The rules of now. Its own bottleneck, which they leave as it is, stands beside them. */
+static void
+impair_save(const struct env_port *p, struct conf_port *out)
+{
+	struct impair_counters ignored;
+	const struct impair_conf *is =
+		p->impair != NULL ? p->impair->get(p->impair_ctx, &ignored) : NULL;
+	bool own;
+
+	if (is == NULL)
+		return;
+	own = (out->given & CONF_PORT_BOTTLENECK) != 0 &&
+	      memcmp(&is->bottleneck, &out->bottleneck, sizeof(out->bottleneck)) == 0;
+	out->impair = *is;
+	if (own) {
+		out->impair.bottleneck = (struct bottleneck_conf){ .rate = 0 };
+		out->impair.given &= ~(uint64_t)IMPAIR_HAS_BOTTLENECK;
+	} else {
+		out->given &= ~(uint64_t)CONF_PORT_BOTTLENECK;
+	}
+	out->given &= ~(uint64_t)CONF_PORT_IMPAIR;
+	if (is->n_rules != 0 || out->impair.bottleneck.rate != 0)
+		out->given |= CONF_PORT_IMPAIR;
+}
+
 /* The port's routes and fixed neighbours of now, in arrays of their own. @return 0 or -ENOMEM. */
 static int
 port_save(const struct methods *ctx, uint32_t port, struct conf_port *out)
 {
 	const struct neigh *n;
 
+	impair_save(&ctx->env->w.ports[port], out);
 	out->routes = NULL;
 	out->neighbors = calloc((size_t)ctx->net->neighs.n + 1, sizeof(*out->neighbors));
 	out->n_neighbors = 0;

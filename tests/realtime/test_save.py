@@ -89,6 +89,42 @@ class Save(unittest.TestCase):
                 self.assertEqual(q[key], got[number][key], (number, key))
         self.assertEqual(9, got[changed]["min_rnr_timer"])
 
+    def test_what_was_changed_by_hand(self):
+        """Rules for a bad wire, beside a port's own queue; a peer whose route is gone."""
+        with open(EXAMPLE, encoding="utf-8") as f:
+            config = json.load(f)
+        del config["control"]
+        config["qps"] = []
+        name = config["ports"][0]["name"]
+        queue = {"rate": "10G", "buffer": "256K"}
+        config["ports"][0].update(bottleneck=queue,
+                                  impair={"rules": [{"action": "ce", "psn": 77}]})
+        conn = self.start(config)
+        rule = {"action": "drop", "psn": 5}
+        shown = conn.call("impair_set", port=name, impair={"rules": [rule], "held_max": 4096})
+        self.assertEqual(("10G", 4096), (shown["impair"]["bottleneck"]["rate"],
+                                         shown["impair"]["held_max"]))
+        conn.call("route_add", port=name, to="10.80.0.0/16", via="10.77.0.2")
+        for number, mac in ((60, "02:00:00:00:00:77"), (61, None)):
+            conn.call("qp_create", qp_num=number, qp_type="RC", pd=config["pds"][0],
+                      send_cq=config["cqs"][0]["name"], recv_cq=config["cqs"][0]["name"],
+                      port=name, qp_state="RTR", dest_qp_num=9, rq_psn=7, path_mtu=256,
+                      ah_attr={"dest_ip": "10.80.0.5", "dest_mac": mac})
+        conn.call("route_del", port=name, to="10.80.0.0/16")
+        saved = conn.call("save_config")
+        port, states = saved["ports"][0], {q["qp_num"]: q["qp_state"] for q in saved["qps"]}
+        self.assertEqual(("10G", 4096), (port["bottleneck"]["rate"], port["impair"]["held_max"]))
+        self.assertEqual([("drop", 5)], [(r["action"], r["psn"]) for r in port["impair"]["rules"]])
+        self.assertNotIn("bottleneck", port["impair"])
+        self.assertEqual({60: "RTR", 61: "INIT"}, states)
+        del saved["control"]
+        again = self.start(saved)
+        conn.call("impair_set", port=name, impair=None)
+        saved = conn.call("save_config")
+        self.assertIsNone(saved["ports"][0]["impair"])
+        self.assertEqual("10G", saved["ports"][0]["bottleneck"]["rate"])
+        self.assertEqual("10G", again.call("impair_get", port=name)["impair"]["bottleneck"]["rate"])
+
     def test_failed_qp_is_saved_in_the_state_it_worked_in(self):
         with open(EXAMPLE, encoding="utf-8") as f:
             config = json.load(f)
