@@ -19,8 +19,8 @@ set_memory(struct diagnose *dg, json_t *o, const struct trace_entry *e)
 	json_object_set_new(o, "length", json_integer(e->length));
 	json_object_set_new(o, "why", json_string(mem_why_name((enum mem_why)e->detail)));
 	json_object_set_new(o, "region",
-		regions_by_key(dg->objects, e->key, &region) ? json_string(region.name)
-							     : json_null());
+		regions_by_key(dg->objects, e->key, e->time_ns, &region) ? json_string(region.name)
+									 : json_null());
 }
 
 static void

@@ -26,7 +26,7 @@ learn(struct diagnose *dg, const struct why_view *v, const struct mem_refusal *m
 {
 	*k = (struct known){ .m = *m, .own = v->owner != NULL };
 	k->blind = !regions_may_look(dg->objects);
-	k->has_region = !k->blind && regions_of(dg->objects, v->owner, m, &k->region);
+	k->has_region = !k->blind && regions_of(dg->objects, v->owner, m, v->time_ns, &k->region);
 	/* Another's region: to this viewer there is none. */
 	if (m->region && !k->has_region && v->owner != NULL) {
 		k->m.region = false;

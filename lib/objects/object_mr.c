@@ -248,6 +248,7 @@ object_mr_create_in(struct objects *objs, const struct conf_mr *conf,
 		free(mr);
 		return rc;
 	}
+	mr->made_ns = objs->env->now;
 	mr->conf = *conf;
 	mr->conf.addr = mr->region->va;
 	mr->conf.rkey = mr->region->key;
@@ -285,6 +286,7 @@ object_mr_rereg(struct objects *objs, struct object_mr *mr, const struct conf_mr
 		return refuse(r, EBUSY,
 			"%u memory windows are bound to mr \"%s\": invalidate or deallocate them",
 			windows, mr->n.name);
+	regions_note_gone(objs, mr);
 	mem_table_remove(objs->env->w.mem, region->key);
 	rc = ask_all(objs->env);
 	if (rc == 0) {
@@ -302,6 +304,7 @@ object_mr_rereg(struct objects *objs, struct object_mr *mr, const struct conf_mr
 	if (rc != 0)
 		return refuse(r, ETIMEDOUT, "mr \"%s\" is as before: a worker does not answer",
 			mr->n.name);
+	mr->made_ns = objs->env->now;
 	mr->pd->users--;
 	pd->users++;
 	mr->pd = pd;

@@ -72,6 +72,7 @@ object_mw_alloc(struct objects *objs, struct object_pd *pd, uint32_t type, const
 		return rc;
 	}
 	mw->pd = pd;
+	mw->made_ns = objs->env->now;
 	pd->users++;
 	TAILQ_INSERT_TAIL(&pd->mws, mw, of_pd);
 	*out = mw;

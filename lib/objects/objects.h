@@ -45,6 +45,7 @@ struct object_mw {
 	struct object_pd *pd;
 	TAILQ_ENTRY(object_mw) of_pd;
 	struct mem_window *window;
+	ns_t made_ns;
 };
 
 /** An XRC domain: what its targets and its SRQs have in common. */
@@ -59,6 +60,7 @@ struct object_mr {
 	struct named n;
 	struct object_pd *pd;
 	struct mem_region *region;
+	ns_t made_ns;                 /* since then it is as it is */
 	struct conf_mr conf;          /* as asked for, addr and rkey filled in */
 	bool revoked;                 /* its key is gone; the memory waits for the workers */
 	struct broker_memory *memory; /* a use of it: the client's memory it lies in, or NULL */

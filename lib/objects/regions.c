@@ -18,7 +18,8 @@ view(const struct object_mr *mr, struct region_view *out)
 		.key = r->key,
 		.pd_id = r->pd,
 		.access = r->access,
-		.revoked = !atomic_load_explicit(&r->valid, memory_order_relaxed) };
+		.revoked = !atomic_load_explicit(&r->valid, memory_order_relaxed),
+		.made_ns = mr->made_ns };
 	memcpy(out->name, mr->n.name, sizeof(out->name));
 	memcpy(out->pd, mr->pd->n.name, sizeof(out->pd));
 }
@@ -52,7 +53,7 @@ is_it(const struct region_view *v, const struct mem_refusal *m)
 
 /* A window that has the key, or had it: its index stays. */
 static bool
-view_window(struct objects *objs, uint32_t key, struct region_view *out)
+view_window(struct objects *objs, uint32_t key, ns_t when, struct region_view *out)
 {
 	const struct named *n;
 
@@ -60,7 +61,7 @@ view_window(struct objects *objs, uint32_t key, struct region_view *out)
 		const struct object_mw *mw = (const struct object_mw *)(const void *)n;
 		const struct mem_region *r = &mw->window->r;
 
-		if (mem_index(r->key) != mem_index(key))
+		if (mem_index(r->key) != mem_index(key) || mw->made_ns > when)
 			continue;
 		*out = (struct region_view){ .va = r->va,
 			.length = r->length,
@@ -92,7 +93,7 @@ regions_may_look(struct objects *objs)
 }
 
 bool
-regions_of(struct objects *objs, const struct owner *viewer, const struct mem_refusal *m,
+regions_of(struct objects *objs, const struct owner *viewer, const struct mem_refusal *m, ns_t when,
 	struct region_view *out)
 {
 	const struct region_view *gone;
@@ -102,16 +103,16 @@ regions_of(struct objects *objs, const struct owner *viewer, const struct mem_re
 	TAILQ_FOREACH (n, &objs->mrs.all, all) {
 		const struct object_mr *mr = (const struct object_mr *)(const void *)n;
 
-		if (!m->region || mr->region->key != m->key)
+		if (!m->region || mr->region->key != m->key || mr->made_ns > when)
 			continue;
 		view(mr, out);
 		if (is_it(out, m))
 			return owner_may_see(viewer, out->name);
 	}
-	if (view_window(objs, m->key, out))
+	if (view_window(objs, m->key, when, out))
 		return owner_may_see(viewer, out->name);
 	for (uint32_t i = 0; (gone = gone_at(&objs->regions_gone, i)) != NULL; i++) {
-		if (is_it(gone, m)) {
+		if (gone->made_ns <= when && is_it(gone, m)) {
 			*out = *gone;
 			return owner_may_see(viewer, out->name);
 		}
@@ -120,7 +121,7 @@ regions_of(struct objects *objs, const struct owner *viewer, const struct mem_re
 }
 
 bool
-regions_by_key(struct objects *objs, uint32_t key, struct region_view *out)
+regions_by_key(struct objects *objs, uint32_t key, ns_t when, struct region_view *out)
 {
 	const struct region_view *gone;
 	const struct named *n;
@@ -128,15 +129,15 @@ regions_by_key(struct objects *objs, uint32_t key, struct region_view *out)
 	TAILQ_FOREACH (n, &objs->mrs.all, all) {
 		const struct object_mr *mr = (const struct object_mr *)(const void *)n;
 
-		if (mr->region->key == key) {
+		if (mr->region->key == key && mr->made_ns <= when) {
 			view(mr, out);
 			return true;
 		}
 	}
-	if (view_window(objs, key, out))
+	if (view_window(objs, key, when, out))
 		return true;
 	for (uint32_t i = 0; (gone = gone_at(&objs->regions_gone, i)) != NULL; i++) {
-		if (gone->key == key) {
+		if (gone->key == key && gone->made_ns <= when) {
 			*out = *gone;
 			return true;
 		}
@@ -204,7 +205,8 @@ regions_meant(struct objects *objs, const struct owner *viewer, const struct mem
 		const struct mem_region *r = mr->region;
 		const unsigned int why = likeness(m, r->key, r->pd, r->va, r->length);
 
-		if (weight(why) <= weight(best) || !owner_may_see(viewer, n->name) ||
+		if (weight(why) <= weight(best) || mr->made_ns > when ||
+			!owner_may_see(viewer, n->name) ||
 			!atomic_load_explicit(&r->valid, memory_order_relaxed))
 			continue;
 		best = why;
@@ -214,8 +216,8 @@ regions_meant(struct objects *objs, const struct owner *viewer, const struct mem
 		const unsigned int why =
 			likeness(m, gone->key, gone->pd_id, gone->va, gone->length);
 
-		if (gone->gone_ns < when || gone->revoked || weight(why) <= weight(best) ||
-			!owner_may_see(viewer, gone->name))
+		if (gone->made_ns > when || gone->gone_ns < when || gone->revoked ||
+			weight(why) <= weight(best) || !owner_may_see(viewer, gone->name))
 			continue;
 		best = why;
 		*out = *gone;

@@ -33,6 +33,7 @@ struct region_view {
 	uint32_t pd_id;
 	access_t access;
 	bool revoked; /* its key */
+	ns_t made_ns; /* since when it was so: it has nothing to do with what was before */
 	ns_t gone_ns; /* when it was deregistered, 0: it is there */
 };
 
@@ -54,14 +55,14 @@ bool regions_may_look(struct objects *objs);
 /** It is being deregistered. */
 void regions_note_gone(struct objects *objs, const struct object_mr *mr);
 /**
- * The region that a refusal found, or the one that had the key before.
+ * The region that a refusal at `when` found, or the one that had the key before.
  * @param viewer an application, or NULL: the operator.
  * @return false: there is none that the viewer may know of.
  */
 bool regions_of(struct objects *objs, const struct owner *viewer, const struct mem_refusal *m,
-	struct region_view *out);
-/** The region that has the key, or the last one that had it. @return false: none. */
-bool regions_by_key(struct objects *objs, uint32_t key, struct region_view *out);
+	ns_t when, struct region_view *out);
+/** The region that had the key at `when`, or the last one before. @return false: none. */
+bool regions_by_key(struct objects *objs, uint32_t key, ns_t when, struct region_view *out);
 /**
  * Another region that the request refused at `when` may have been meant for: it was there then.
  * @return why: REGION_* flags, 0: there is none.

@@ -2,7 +2,7 @@
 """Why memory was refused: which key, which range, which right, whose region, which request."""
 import dut
 import dut_req
-from dut import ALL_REMOTE, MR_LEN, RKEY, VA, E, QPN
+from dut import ALL_REMOTE, MR_LEN, MS, RKEY, VA, E, QPN
 from dut_req import LKEY, LVA, RRKEY, RVA, S
 from roce import NAK_INV, NAK_RAE, NAK_ROE, data
 
@@ -209,6 +209,30 @@ class Responder(WhyCase):
         self.said(last["error"]["memory"], why="UNKNOWN_KEY", rkey="0x7702", va="0x777000")
         self.said(last["error"]["memory"]["meant"], name="brief", registered=False)
         self.words(last["summary"], "R_Key 0x7702 is no region's", "brief")
+
+    def test_what_was_not_there_yet(self):
+        """A region that is registered after the failure has nothing to do with it."""
+        for key, other, addr, gone in ((0x11223344, False, 0x999000, False),
+                                       (0x55667788, False, 0x999000, True),
+                                       (0x99AABBCC, True, 0x999000, False),
+                                       (0xDDEEFF00, 0x7777, 0x500000, False),
+                                       (0x13579BDF, 0x7777, 0x500000, True)):
+            self.resp()
+            self.rpc("trace_start", qp_num=QPN)
+            before = self.refuse(self.peer.write_only(E, data(4), 0x500000, key))
+            self.said(before, region=None, meant=None, text="R_Key %s is no region's" % hex(key))
+            self.dut.run(MS)
+            self.make("mr_register", name="late", pd="pd0", length=4096, addr=hex(addr),
+                      rkey=hex(key ^ other), access=ALL_REMOTE)
+            if gone:
+                self.dut.run(MS)
+                self.rpc("mr_deregister", name="late")
+            self.assertEqual(before, self.memory())
+            self.assertEqual(before, self.rpc("qp_post_mortem", qp_num=QPN)[0]["error"]["memory"])
+            self.assertEqual([None], [t["region"] for t in self.explain()["trace"]
+                                      if t.get("key") == hex(key)])
+            self.clear()
+            self.dut.run(MS)
 
     def test_not_about_memory(self):
         self.resp()

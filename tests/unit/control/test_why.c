@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "control_state.h"
+#include "mem_window.h"
 #include "why.h"
 
 #define OWN   0x3001u    /* client 3's */
@@ -190,6 +191,55 @@ own_region(void **state UNUSED)
 	json_decref(v);
 }
 
+static json_t *
+seen_at(ns_t when, const struct mem_refusal *m)
+{
+	const struct why_view view = { .time_ns = when };
+
+	return why_memory(&fake.c->diagnose, &view, m);
+}
+
+/* The region took other addresses, or the window the key's index, after the failure. */
+static void
+what_came_later(void **state UNUSED)
+{
+	struct conf_mr conf = { .addr = 0x50000, .length = 4096, .access = ACCESS_LOCAL_WRITE };
+	struct object_mw *mw;
+	struct object_mr *mr;
+	struct refusal r;
+	struct mem_refusal m;
+	json_t *v;
+	ns_t then;
+
+	regions_make();
+	mr = object_mr_find(&fake.c->objects, "client 3 mr 2", &r);
+	m = asked(0x990000, 0x10000, 8);
+	snprintf(conf.pd, sizeof(conf.pd), "client 3 pd 1");
+	then = fake.c->env.now;
+	fake.now += TIME_NS_PER_MS;
+	control_poll(fake.c, fake.now);
+	assert_int_equal(object_mr_rereg(&fake.c->objects, mr, &conf, NULL, &r), 0);
+	v = seen_at(then, &m);
+	assert_string_equal(text_of(json_object_get(v, "meant"), "addr"), "0x10000");
+	json_decref(v);
+	m.va = 0x50000;
+	v = seen_at(then, &m);
+	assert_true(json_is_null(json_object_get(v, "meant")));
+	json_decref(v);
+	v = seen_at(fake.c->env.now, &m);
+	assert_string_equal(text_of(json_object_get(v, "meant"), "addr"), "0x50000");
+	json_decref(v);
+
+	assert_int_equal(object_mw_alloc(&fake.c->objects, mr->pd, 2, "late", &mw, &r), 0);
+	m.key = mw->window->r.key ^ 1;
+	v = seen_at(then, &m);
+	assert_true(json_is_null(json_object_get(v, "region")));
+	json_decref(v);
+	v = seen_at(fake.c->env.now, &m);
+	assert_string_equal(text_of(json_object_get(v, "region"), "name"), "late");
+	json_decref(v);
+}
+
 /* A fast-register region is bound as a window is, and is called by its own name. */
 static void
 fast_register_regions(void **state UNUSED)
@@ -224,6 +274,7 @@ main(void)
 			deregistered_region_of_another, fake_setup, fake_teardown),
 		cmocka_unit_test_setup_teardown(fast_register_regions, fake_setup, fake_teardown),
 		cmocka_unit_test_setup_teardown(own_region, fake_setup, fake_teardown),
+		cmocka_unit_test_setup_teardown(what_came_later, fake_setup, fake_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, fake_eal, fake_eal_end);
