@@ -30,8 +30,9 @@
 	"wr_id status opcode byte_len qp_num imm_data invalidated_rkey wc_flags vendor_err"
 #define EVENT_COLUMNS "time event_type qp_num cq srq port source fatal_code psn detail"
 #define ERROR_COLUMNS "time port worker qp_num opcode psn length impact syndrome names why"
-#define TRACE_COLUMNS \
-	"time worker kind qp_num opcode psn msn len syndrome rule fault qp_state detail"
+#define TRACE_COLUMNS                                                                            \
+	"time worker kind qp_num opcode psn msn len syndrome rule fault qp_state detail key va " \
+	"length why region"
 #define MR_KEYS     "name pd length addr rkey access fill remote_invalidate"
 #define SRQ_KEYS    "name pd max_wr max_sge srq_limit srq_type xrcd cq srq_num"
 #define SRQ_COLUMNS "name pd max_wr max_sge posted srq_limit users error xrcd srq_num cq"

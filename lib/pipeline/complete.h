@@ -67,6 +67,7 @@ cq_trace(struct worker *w, const struct qp *qp, const struct ring_completion *c)
 				    .qpn = qp->qpn,
 				    .psn = c->psn,
 				    .kind = TRACE_cqe,
+				    .opcode = TRACE_NO_PACKET,
 				    .fault = VERDICT_NO_FAULT,
 				    .state = qp_state_of(qp),
 				    .detail = c->status });

@@ -241,7 +241,9 @@ pipeline_failure_trace(struct worker *w, const struct qp *qp)
 					   .key = f->mem.key,
 					   .va = f->mem.va,
 					   .kind = TRACE_memory,
-					   .opcode = qp->last_error.opcode,
+					   .opcode = (qp->last_error.flags & QP_ERROR_PACKET) != 0
+							     ? qp->last_error.opcode
+							     : TRACE_NO_PACKET,
 					   .state = qp_state_of(qp),
 					   .detail = f->mem.why,
 					   .length = f->mem.length });

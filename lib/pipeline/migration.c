@@ -54,7 +54,7 @@ trace_path(struct worker *w, const struct qp *qp, const struct wire_pkt *p, uint
 				    .psn = p != NULL ? p->psn.v : qp->req.una.v,
 				    .rule = rule,
 				    .kind = TRACE_path,
-				    .opcode = p != NULL ? p->opcode : 0,
+				    .opcode = p != NULL ? p->opcode : TRACE_NO_PACKET,
 				    .fault = VERDICT_NO_FAULT,
 				    .state = qp_state_of(qp),
 				    .detail = qp->attr.path_mig_state });

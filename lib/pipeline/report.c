@@ -123,15 +123,18 @@ pipeline_report_event(struct worker *w, struct qp *qp, const struct report *r)
 {
 	tell(w, MBOX_EVENT, of_qp(qp), r);
 	if (traced(w, qp))
-		trace_put(w->trace, &(struct trace_entry){ .time_ns = w->now,
-					    .qpn = qp->qpn,
-					    .psn = r->psn,
-					    .rule = r->rule,
-					    .kind = TRACE_event,
-					    .opcode = r->opcode,
-					    .fault = r->fault,
-					    .state = qp_state_of(qp),
-					    .detail = r->event });
+		trace_put(w->trace,
+			&(struct trace_entry){ .time_ns = w->now,
+				.qpn = qp->qpn,
+				.psn = r->psn,
+				.rule = r->rule,
+				.kind = TRACE_event,
+				.opcode = (r->flags & QP_ERROR_PACKET) != 0 || r->opcode != 0
+						  ? r->opcode
+						  : TRACE_NO_PACKET,
+				.fault = r->fault,
+				.state = qp_state_of(qp),
+				.detail = r->event });
 }
 
 static void

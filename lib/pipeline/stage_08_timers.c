@@ -24,6 +24,7 @@ trace_timer(struct worker *w, const struct qp *qp, const struct requester_verdic
 				    .psn = qp->req.una.v,
 				    .rule = send_rule(v),
 				    .kind = TRACE_timer,
+				    .opcode = TRACE_NO_PACKET,
 				    .fault = VERDICT_NO_FAULT,
 				    .state = qp_state_of(qp) });
 }

@@ -194,6 +194,7 @@ qp_modify(struct worker *w, struct qp *qp, const struct qp_attr *attr, uint32_t 
 					    .psn = qp->resp.epsn.v,
 					    .msn = qp->resp.msn,
 					    .kind = TRACE_state,
+					    .opcode = TRACE_NO_PACKET,
 					    .fault = VERDICT_NO_FAULT,
 					    .state = qp_state_of(qp) });
 	return 0;

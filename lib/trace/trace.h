@@ -41,7 +41,7 @@ struct trace_entry {
 		uint64_t va; /* memory */
 	};
 	uint8_t kind;   /* enum trace_kind */
-	uint8_t opcode; /* BTH */
+	uint8_t opcode; /* BTH of the packet that it is about, or TRACE_NO_PACKET */
 	uint8_t state;  /* QP state after it */
 	uint8_t detail; /* by kind: completion status, event type, enum mem_why */
 	union {
@@ -54,6 +54,8 @@ struct trace_entry {
 	};
 };
 _Static_assert(sizeof(struct trace_entry) == 32, "half a cache line");
+
+#define TRACE_NO_PACKET 0xff /* an opcode that no packet has */
 
 struct trace {
 	_Atomic uint64_t head; /* entries ever written */

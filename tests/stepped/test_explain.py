@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """qp_explain: the last error of a QP, with all that is known of it."""
 import dut
-from dut import E, QPN, RKEY, VA, Ack, Nak
+from dut import E, MS, QPN, RKEY, VA, Ack, Nak
 from roce import NAK_INV, NAK_RAE, data
 
 
@@ -102,6 +102,28 @@ class Explain(dut.DutCase):
         # RESET forgets.
         self.rpc("qp_modify", qp_num=QPN, qp_state="RESET")
         self.assertIsNone(self.explain()["error"])
+
+    def test_recorder_of_what_is_no_packet(self):
+        """A completion, a state, a timer have no opcode; what a packet did has that packet's."""
+        self.resp(timeout=8, retry_cnt=0)
+        self.rpc("trace_start", qp_num=QPN)
+        sge = {"mr": "rbuf", "offset": 0, "length": 8}
+        self.rpc("post_send", qp_num=QPN, wrs=[
+            {"wr_id": 7 + i, "opcode": "RDMA_WRITE", "send_flags": ["SIGNALED"], "sg_list": [sge],
+             "remote_addr": hex(VA), "rkey": hex(RKEY)} for i in range(2)])
+        self.feed()
+        self.feed(self.peer.acknowledge(0x200, msn=1))
+        self.dut.run(100 * MS)
+        lines = self.rpc("trace_read", qp_num=QPN)
+        last = lines[-1]["time_ns"] - 200 * MS
+        seen = {}
+        for t in lines:
+            if t["time_ns"] > last:
+                seen.setdefault(t["kind"], set()).add(t["opcode"])
+        self.assertEqual({"RC_WRITE_ONLY"}, seen["tx"])
+        self.assertEqual({"RC_ACKNOWLEDGE"}, seen["rx_resp"])
+        for kind in ("cqe", "timer"):
+            self.assertEqual({None}, seen[kind], kind)
 
     def test_requester_error(self):
         """A fatal NAK: what was received, what completed."""
