@@ -79,8 +79,11 @@ surroundings(struct waits *x)
 				x->dg->env->w.conf->ports[port].name),
 			x->dg->net->links[port].since);
 	if (!x->s->resolved && neigh_text(x->dg->net, &rec->link, text, sizeof(text)))
-		add(x, "NEIGHBOR", "the neighbour answers, or sends a packet of its own", "%s",
-			text);
+		add(x, "NEIGHBOR",
+			rec->link.neigh->state == NEIGH_NO_ROUTE
+				? "a route of that port to it (route add)"
+				: "the neighbour answers, or sends a packet of its own",
+			"%s", text);
 	if (x->w->tx_paused && x->w->tx_frames != 0)
 		add(x, "PRIORITY_PAUSED", "its time is over, or the neighbour says go on",
 			"%u frames wait: the port's neighbour has paused their priority",

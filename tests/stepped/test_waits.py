@@ -206,6 +206,15 @@ class Waits(ReqCase):
         w = self.one("NEIGHBOR")
         self.assertRegex(w["text"], "192.0.2.77 is INCOMPLETE: asked .* on port p0")
 
+    def test_no_route(self):
+        """Nobody is asked, so nobody's answer is waited for."""
+        self.rpc("route_add", port="p0", to="198.51.100.0/24", via="192.0.2.77")
+        self.req(recv=4, ah_attr={"dest_ip": "198.51.100.7"})
+        self.rpc("route_del", port="p0", to="198.51.100.0/24")
+        w = self.one("NEIGHBOR")
+        self.assertEqual(("no route of port p0 reaches 198.51.100.7",
+                          "a route of that port to it (route add)"), (w["text"], w["wakes"]))
+
     def test_port_down(self):
         self.req(recv=4)
         self.dut.run(200 * MS)
