@@ -178,8 +178,11 @@ print_waits(const json_t *waits)
 
 /* Who the packets go to, and by what, where that is the matter or may be. */
 static void
-print_network(const json_t *net)
+print_network(const json_t *net, bool failed)
 {
+	static const char *const names[2][4] = { { "neighbor", "alternate", "link", "network" },
+		{ "neighbor now", "alternate now", "link now", "network now" } };
+	const char *const *name = names[failed];
 	static const char *const neighbor[] = { "ip", "state", "mac", "asked", "unanswered",
 		"last_asked_ms", NULL };
 	static const char *const neighbor_labels[] = { "", "", "", "asked ", "unanswered ",
@@ -191,10 +194,10 @@ print_network(const json_t *net)
 
 	if (!json_is_object(net))
 		return;
-	explain_parts("neighbor", json_object_get(net, "neighbor"), neighbor, neighbor_labels);
-	explain_parts("alternate", json_object_get(net, "alt_neighbor"), neighbor, neighbor_labels);
-	explain_parts("link", json_object_get(net, "link"), link, link_labels);
-	explain_line("network", json_object_get(net, "text"));
+	explain_parts(name[0], json_object_get(net, "neighbor"), neighbor, neighbor_labels);
+	explain_parts(name[1], json_object_get(net, "alt_neighbor"), neighbor, neighbor_labels);
+	explain_parts(name[2], json_object_get(net, "link"), link, link_labels);
+	explain_line(name[3], json_object_get(net, "text"));
 }
 
 int
@@ -219,7 +222,7 @@ run_explain(struct ctl *ctl, const struct command *cmd, int argc, char **argv)
 	text = fmt_value(json_object_get(v, "summary"));
 	puts(text);
 	free(text);
-	print_network(json_object_get(v, "network"));
+	print_network(json_object_get(v, "network"), json_is_object(error));
 	if (json_is_object(error)) {
 		explain_error(error);
 		explain_line("flushed", json_object_get(v, "flushed"));

@@ -55,14 +55,41 @@ explain_given_up(const struct qp_error *e)
 	return e->rule == (REQRULE_RETRY_EXHAUSTED | QP_RULE_REQUESTER) ? e->time_ns : 0;
 }
 
-bool
-explain_stall_text(const struct diagnose *dg, const struct admin_qp *rec, ns_t failed, char *buf,
-	size_t room)
+/* The port of this dataplane that has the peer's address; -1: none has. */
+static int
+peer_port(const struct diagnose *dg, const struct admin_qp *rec)
+{
+	const struct wire_path *path = &rec->attr.path;
+
+	if (rec->port < 0 || (rec->given & QP_ATTR_AV) == 0)
+		return -1;
+	return env_port_with(dg->env, (uint32_t)rec->port, path->ipv6, path->dst_ip);
+}
+
+/* Has the worker anything to do with the QP's packets? */
+static bool
+has_part(const struct diagnose *dg, const struct admin_qp *rec, int far, uint32_t worker)
+{
+	const struct admin_qp *peer =
+		far >= 0 ? admin_find(dg->admin, rec->attr.dest_qp_num) : NULL;
+
+	if (worker == rec->worker || (peer != NULL && worker == peer->worker))
+		return true;
+	if (rec->port < 0 || rec->attr.path.local)
+		return false;
+	return env_worker_polls(dg->env, (uint16_t)rec->port, worker) ||
+	       (far >= 0 && env_worker_polls(dg->env, (uint16_t)far, worker));
+}
+
+static bool
+stall_text(
+	const struct diagnose *dg, const struct admin_qp *rec, ns_t failed, char *buf, size_t room)
 {
 	const ns_t timeout = requester_timeout_ns(rec->attr.timeout);
 	const ns_t tries = 2 * timeout * (rec->attr.retry_cnt + 1u); /* a wait may be late */
 	const ns_t now = dg->env->now, to = failed != 0 ? failed : now;
 	const ns_t from = failed == 0 ? now : tries < to ? to - tries : 0;
+	const int far = peer_port(dg, rec);
 	ns_t longest = 0;
 	uint32_t which = 0;
 
@@ -71,7 +98,8 @@ explain_stall_text(const struct diagnose *dg, const struct admin_qp *rec, ns_t f
 		const ns_t ns = l != NULL ? stats_stall_between(l, from, to, now) : 0;
 
 		/* The QP's own takes what has come before its timers run (TMR-02). */
-		if (ns > longest && (failed == 0 || (ns >= timeout && i != rec->worker))) {
+		if (ns > longest && (failed == 0 || (ns >= timeout && i != rec->worker)) &&
+			has_part(dg, rec, far, i)) {
 			longest = ns;
 			which = i;
 		}
@@ -81,6 +109,43 @@ explain_stall_text(const struct diagnose *dg, const struct admin_qp *rec, ns_t f
 	snprintf(buf, room, "worker %u stood still for %llu ms", which,
 		(unsigned long long)(longest / TIME_NS_PER_MS));
 	return true;
+}
+
+static bool
+impair_text(const struct diagnose *dg, int port, char *buf, size_t room)
+{
+	const struct env_port *p = port >= 0 ? &dg->env->w.ports[port] : NULL;
+	const struct impair_conf *conf = NULL;
+	struct impair_counters c;
+	uint64_t lost;
+
+	if (p != NULL && p->impair != NULL)
+		conf = p->impair->get(p->impair_ctx, &c);
+	if (conf == NULL || (conf->n_rules == 0 && conf->bottleneck.rate == 0))
+		return false;
+	lost = c.dropped + c.corrupted + c.queue_dropped;
+	if (lost != 0)
+		snprintf(buf, room, "impair at port %s dropped or corrupted %" PRIu64 " packet%s",
+			dg->env->w.conf->ports[port].name, lost, lost == 1 ? "" : "s");
+	return lost != 0;
+}
+
+bool
+explain_inside_text(
+	const struct diagnose *dg, const struct admin_qp *rec, ns_t failed, char *buf, size_t room)
+{
+	const int far = peer_port(dg, rec);
+	struct text t = { .buf = buf, .room = room };
+	char one[160];
+
+	buf[0] = '\0';
+	if (stall_text(dg, rec, failed, one, sizeof(one)))
+		add(&t, one);
+	if (impair_text(dg, rec->port, one, sizeof(one)))
+		add(&t, one);
+	if (far != rec->port && impair_text(dg, far, one, sizeof(one)))
+		add(&t, one);
+	return t.len > 0;
 }
 
 bool
@@ -113,7 +178,7 @@ explain_net_text(struct diagnose *dg, struct admin_qp *rec, uint64_t lost, ns_t 
 		snprintf(one, sizeof(one), "on the alternate path, %s", other);
 		add(&t, one);
 	}
-	if (explain_stall_text(dg, rec, failed, one, sizeof(one)))
+	if (explain_inside_text(dg, rec, failed, one, sizeof(one)))
 		add(&t, one);
 	return t.len > 0;
 }
@@ -131,8 +196,7 @@ explain_net_json(struct diagnose *dg, struct admin_qp *rec, const struct qp_snap
 		o, "link", rec->port >= 0 ? link_json(dg->net, (uint16_t)rec->port) : json_null());
 	json_object_set_new(o, "not_sent", conf_json_u64(s->stats.c[STAT_tx_no_neighbor]));
 	json_object_set_new(o, "text",
-		explain_net_text(dg, rec, s->stats.c[STAT_tx_no_neighbor],
-			explain_given_up(&s->error), text, sizeof(text))
+		explain_net_text(dg, rec, s->stats.c[STAT_tx_no_neighbor], 0, text, sizeof(text))
 			? json_string(text)
 			: json_null());
 	return o;
@@ -141,10 +205,6 @@ explain_net_json(struct diagnose *dg, struct admin_qp *rec, const struct qp_snap
 static bool
 may_be_the_cause(const struct qp_snapshot *s)
 {
-	const struct qp_error *e = &s->error;
-
-	if (e->time_ns != 0)
-		return explain_given_up(e) != 0;
 	return s->outstanding != 0 || s->stats.c[STAT_tx_no_neighbor] != 0 ||
 	       (!s->resolved && s->state >= QPS_RTR && s->state <= QPS_SQD);
 }
@@ -153,14 +213,21 @@ json_t *
 explain_net_add(
 	struct diagnose *dg, struct admin_qp *rec, const struct qp_snapshot *s, json_t *summary)
 {
+	const ns_t failed = s->error.time_ns, given_up = explain_given_up(&s->error);
+	const char *then = NULL;
 	char text[1024];
 	json_t *longer;
 
-	if (!may_be_the_cause(s) ||
-		!explain_net_text(dg, rec, s->stats.c[STAT_tx_no_neighbor],
-			explain_given_up(&s->error), text, sizeof(text)))
+	if (failed != 0 ? given_up == 0 : !may_be_the_cause(s))
 		return summary;
-	longer = json_sprintf("%s; %s", json_string_value(summary), text);
+	if (rec->failed) /* what is wrong now may have been well then, and the reverse */
+		then = post_mortem_network(dg, rec->qpn, failed);
+	else if (explain_net_text(
+			 dg, rec, s->stats.c[STAT_tx_no_neighbor], given_up, text, sizeof(text)))
+		then = text;
+	if (then == NULL || then[0] == '\0')
+		return summary;
+	longer = json_sprintf("%s; %s", json_string_value(summary), then);
 	json_decref(summary);
 	return longer;
 }

@@ -19,12 +19,12 @@
 struct diagnose;
 struct admin_qp;
 
-/** {"neighbor", "alt_neighbor", "link", "not_sent", "text"} of a QP; "text" is null or as below. */
+/** {"neighbor", "alt_neighbor", "link", "not_sent", "text"} of now; "text" is null or as below. */
 json_t *explain_net_json(struct diagnose *dg, struct admin_qp *rec, const struct qp_snapshot *s);
 /**
  * What is wrong between the QP and its peer, as sentences with "; " between them: a neighbour that
  * does not answer, a route that is missing, a link that is down, an interface that is too small for
- * the QP's packets, a worker that did not turn (explain_stall_text()).
+ * the QP's packets, and explain_inside_text().
  * @param lost the QP's packets that had nowhere to go (tx_no_neighbor).
  * @param failed explain_given_up().
  * @return false: nothing is known to be, and the text is empty.
@@ -34,16 +34,19 @@ bool explain_net_text(struct diagnose *dg, struct admin_qp *rec, uint64_t lost, 
 /** When the QP's transport retries were used up; 0: it did not fail of that. */
 ns_t explain_given_up(const struct qp_error *e);
 /**
- * Which worker did not turn now, or for a timeout or longer while the QP's retries were used up:
- * "worker 1 stood still for 517 ms". It may have had the peer's packets.
- * @param failed as above. @return false: none.
+ * What this dataplane itself may have done to the QP's packets, or to the peer's, if both are here:
+ * - a worker that has them did not turn now, or for a timeout or longer while the QP's retries were
+ *   used up: "worker 1 stood still for 517 ms";
+ * - their port is impaired: "impair at port p1 dropped or corrupted 8 packets".
+ * @param failed as above. @return false: nothing, and the text is empty.
  */
-bool explain_stall_text(const struct diagnose *dg, const struct admin_qp *rec, ns_t failed,
-	char *buf, size_t room);
+bool explain_inside_text(
+	const struct diagnose *dg, const struct admin_qp *rec, ns_t failed, char *buf, size_t room);
 
 /**
- * The same behind a summary, where it may be the cause: requests wait for an answer, or retries
- * were used up, or packets had nowhere to go. Takes the summary over. @return it, or a longer one.
+ * The same behind a summary, where it may be the cause: requests wait for an answer, or packets had
+ * nowhere to go; or retries were used up, then as it was at that time. Takes the summary over.
+ * @return it, or a longer one.
  */
 json_t *explain_net_add(
 	struct diagnose *dg, struct admin_qp *rec, const struct qp_snapshot *s, json_t *summary);

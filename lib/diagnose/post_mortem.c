@@ -130,8 +130,7 @@ surroundings(struct diagnose *dg, struct admin_qp *rec, struct failed_qp *q)
 		q->neigh_tries = rec->link.neigh->tries;
 	}
 	if (given_up != 0)
-		explain_net_text(
-			dg, rec, lost_of(rec), given_up, q->network, sizeof(q->network));
+		explain_net_text(dg, rec, lost_of(rec), given_up, q->network, sizeof(q->network));
 }
 
 static void
@@ -227,17 +226,17 @@ write_line(struct diagnose *dg, const struct admin_qp *rec, const struct failure
 	const struct failed_owner o = owner_of(rec);
 	const bool fed = qp_limits(rec->qp).send_feed && (f->error.flags & QP_ERROR_SEND) != 0;
 	const ns_t given_up = explain_given_up(&f->error);
-	char owner[FAILED_OWNER_TEXT], when[WALL_TEXT], what[FAILURE_TEXT], still[64];
-	bool stalled;
+	char owner[FAILED_OWNER_TEXT], when[WALL_TEXT], what[FAILURE_TEXT], inside[512];
+	bool ours;
 
 	if (!may_write(dg, &o))
 		return;
-	stalled = given_up != 0 && explain_stall_text(dg, rec, given_up, still, sizeof(still));
+	ours = given_up != 0 && explain_inside_text(dg, rec, given_up, inside, sizeof(inside));
 	failed_owner_text(&o, owner, sizeof(owner));
 	wall_text(dg->env, f->error.time_ns, when);
 	failure_text(dg, f, what, sizeof(what));
 	log_warn("QP %u of %s failed at %s: %s%s%s%s%s%s", f->qpn, owner, when, what,
-		stalled ? "; " : "", stalled ? still : "",
+		ours ? "; " : "", ours ? inside : "",
 		(f->error.flags & QP_ERROR_COMPLETED) != 0 ? "; completed with " : "",
 		(f->error.flags & QP_ERROR_COMPLETED) != 0
 			? verbs_wc_status_name(f->error.wc_status)
@@ -254,6 +253,17 @@ post_mortem_has(const struct diagnose *dg, uint32_t qpn)
 		if (p->v[i].f.qpn == qpn)
 			return true;
 	return false;
+}
+
+const char *
+post_mortem_network(const struct diagnose *dg, uint32_t qpn, ns_t time_ns)
+{
+	const struct post_mortem *p = &dg->post_mortem;
+
+	for (uint32_t i = 0; i < p->n; i++)
+		if (p->v[i].f.qpn == qpn && p->v[i].f.error.time_ns == time_ns)
+			return p->v[i].network;
+	return NULL;
 }
 
 void

@@ -93,6 +93,11 @@ void post_mortem_add(struct diagnose *dg, struct admin_qp *rec, const struct mbo
 void post_mortem_end(struct diagnose *dg, struct admin_qp *rec, enum admin_end how);
 /** Is a failure of a QP with this number kept? */
 bool post_mortem_has(const struct diagnose *dg, uint32_t qpn);
+/**
+ * What was wrong on the way when the QP's retries were used up at `time_ns`, by its record.
+ * @return "": nothing was known to be; NULL: there is no such record any more.
+ */
+const char *post_mortem_network(const struct diagnose *dg, uint32_t qpn, ns_t time_ns);
 /** Tell how many lines were left out, once a second at most. */
 void post_mortem_poll(struct diagnose *dg);
 

@@ -35,6 +35,14 @@ env_port_with(const struct env *env, uint32_t first, bool ipv6, const uint8_t *i
 }
 
 bool
+env_worker_polls(const struct env *env, uint16_t port, uint32_t worker)
+{
+	const uint32_t n = env->w.workers_n;
+
+	return (worker + n - env->w.ports[port].worker) % n < env->w.conf->ports[port].rx_queues;
+}
+
+bool
 env_worker_sends(const struct env *env, int port, uint32_t worker)
 {
 	const struct env_port *p = port >= 0 ? &env->w.ports[port] : NULL;

@@ -154,6 +154,8 @@ int16_t env_port_named(const struct env *env, const char *name);
  * same ones. -1: none. @param ip 4 or 16 bytes.
  */
 int env_port_with(const struct env *env, uint32_t first, bool ipv6, const uint8_t *ip);
+/** Does this worker take what the port has received? */
+bool env_worker_polls(const struct env *env, uint16_t port, uint32_t worker);
 /** May this worker send on the port? One without a queue of its own there may not; -1: any may. */
 bool env_worker_sends(const struct env *env, int port, uint32_t worker);
 

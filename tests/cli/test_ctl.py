@@ -77,6 +77,7 @@ class Output(Case):
         answer = {
             "qp_num": 17, "qp_state": "ERR", "summary": "RC_WRITE_ONLY PSN 256: no such key (X-1)",
             "recorder": True, "flushed": 4, "before": 1,
+            "network": {"link": {"port": "p0", "state": "UP"}, "text": "worker 0 stood still"},
             "trace": [entry, dict(entry, kind="nak", psn=256, qp_state="ERR")],
             "error": {"rule": "X-1", "text": "no such key", "side": "responder", "time_ns": 7,
                       "packet": {"psn": 256, "opcode": 10, "opcode_name": "RC_WRITE_ONLY",
@@ -90,6 +91,7 @@ class Output(Case):
         for line in ("QP 17 (ERR): RC_WRITE_ONLY PSN 256: no such key (X-1)\n",
                      "packet        RC_WRITE_ONLY  PSN 256  payload 24\n",
                      "peer          192.0.2.2  QP 34\n", "answered      NAK 0x62 (x)\n",
+                     "link now      p0  UP\n", "network now   worker 0 stood still\n",
                      "event         QP_ACCESS_ERR\n", "FATAL code    21: remote access\n",
                      "before it:\n", "with it and behind it:\n"):
             self.assertIn(line, out)

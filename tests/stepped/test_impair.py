@@ -4,7 +4,7 @@ import json
 
 import dut
 import roce
-from dut_loop import ASK, LEN, PORTS, LoopCase
+from dut_loop import ANSWER, ASK, LEN, PORTS, LoopCase
 from roce import pattern
 
 US = 1000
@@ -299,6 +299,31 @@ class ByRpc(ImpairCase):
             self.impair("p1", {"action": "drop", "burst": {"p": 1}})
         self.assertIn("impair/rules/0/burst/r: is missing", caught.exception.message)
         self.assertEqual([NAMED], self.rpc("impair_get", port="p1")["impair"]["rules"])
+
+
+class Cause(ImpairCase):
+
+    def test_REQ_RETRY_07_what_was_dropped_is_the_cause(self):
+        """It is named with the failure, and stays so; what goes wrong later is not its cause."""
+        self.pair(timeout=8, retry_cnt=1)
+        self.impair("p1", {"action": "drop", "direction": "request"})
+        before = self.wire("p1")["dropped"]
+        self.post(self.wr("RDMA_WRITE", 100))
+        self.assertNotIn("impair", self.rpc("qp_explain", qp_num=ANSWER)["summary"])
+        self.settle()
+        says = "REQ-RETRY-07); impair at port p1 dropped or corrupted %d packets" % (before + 2)
+        first = self.rpc("qp_explain", qp_num=ASK)["summary"]
+        self.assertTrue(first.endswith(says), first)
+        self.assertIn(says + "; completed with RETRY_EXC_ERR", self.dut.stderr())
+        self.rpc("impair_set", port="p1", impair=None)
+        self.dut.command("link 0 1 1")
+        self.rpc("neighbor_flush", port="p0")
+        self.settle(2000)
+        now = self.rpc("qp_explain", qp_num=ASK)
+        self.assertEqual(first, now["summary"])
+        self.assertRegex(now["network"]["text"], "^neighbour 192.0.2.2 is (STALE|INCOMPLETE)")
+        self.assertIn(says[len("REQ-RETRY-07); "):],
+                      self.rpc("qp_post_mortem", qp_num=ASK)[0]["network"])
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "control_state.h"
+#include "explain_net.h"
 #include "log.h"
 
 static unsigned int lines;
@@ -179,6 +180,49 @@ from_the_message_alone(void **state UNUSED)
 	json_decref(v);
 }
 
+/* Worker 0 polls the port, which is p0; worker 1 polls none. */
+static void
+a_worker_that_has_no_part(void **state UNUSED)
+{
+	struct stats_load load[2] = { { 0 } };
+	struct admin_qp *rec, *peer;
+	const ns_t failed = 10 * TIME_NS_PER_S;
+	char text[512];
+
+	json_decref(rpc_ok("qp_create", qp17));
+	rec = admin_find(&fake.c->admin, 17);
+	rec->attr.timeout = 14;
+	rec->attr.retry_cnt = 3;
+	for (int i = 0; i < 2; i++)
+		fake.c->env.w.workers[i].load = &load[i];
+	fake.c->env.now = failed + TIME_NS_PER_S;
+	rec->worker = 0;
+	stats_stalled(&load[1], failed - 300 * TIME_NS_PER_MS, failed - 100 * TIME_NS_PER_MS);
+	assert_false(explain_inside_text(&fake.c->diagnose, rec, failed, text, sizeof(text)));
+	assert_string_equal(text, "");
+	/* The peer is here, and worker 1 has it. */
+	json_decref(rpc_ok("qp_create",
+		"{\"qp_num\":18,\"qp_type\":\"RC\",\"pd\":\"pd0\",\"send_cq\":\"cq0\","
+		"\"recv_cq\":\"cq0\"}"));
+	peer = admin_find(&fake.c->admin, 18);
+	peer->worker = 1;
+	rec->attr.dest_qp_num = 18;
+	assert_false(explain_inside_text(&fake.c->diagnose, rec, failed, text, sizeof(text)));
+	memcpy(rec->attr.path.dst_ip, fake.env.ports[0].addr->ipv4, 4);
+	assert_true(explain_inside_text(&fake.c->diagnose, rec, failed, text, sizeof(text)));
+	assert_string_equal(text, "worker 1 stood still for 200 ms");
+	peer->worker = 0;
+	assert_false(explain_inside_text(&fake.c->diagnose, rec, failed, text, sizeof(text)));
+	/* Who takes what comes to the port had the answers. */
+	stats_stalled(&load[0], failed - 260 * TIME_NS_PER_MS, failed - 100 * TIME_NS_PER_MS);
+	rec->worker = 1;
+	assert_true(explain_inside_text(&fake.c->diagnose, rec, failed, text, sizeof(text)));
+	assert_string_equal(text, "worker 0 stood still for 160 ms");
+	rec->worker = 0;
+	for (int i = 0; i < 2; i++)
+		fake.c->env.w.workers[i].load = NULL;
+}
+
 #define WITH_FAKE(f) cmocka_unit_test_setup_teardown(f, fake_setup, fake_teardown)
 
 int
@@ -190,6 +234,7 @@ main(void)
 		WITH_FAKE(shares_are_equal),
 		WITH_FAKE(lines_have_a_limit),
 		WITH_FAKE(from_the_message_alone),
+		WITH_FAKE(a_worker_that_has_no_part),
 	};
 
 	return cmocka_run_group_tests(tests, fake_eal, fake_eal_end);
