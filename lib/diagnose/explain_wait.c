@@ -116,10 +116,15 @@ wait_ack(struct waits *x)
 			"timeout is 0, so it waits for ever",
 			s->una_psn, opcode_name(w->oldest_opcode), (unsigned long long)w->oldest_id,
 			w->started - 1);
-	else
+	else if (w->resends)
 		o = add(x, "RESEND", "its turn to send",
 			"PSN %u and what follows are to be sent again: %s wr_id %llu", s->una_psn,
 			opcode_name(w->oldest_opcode), (unsigned long long)w->oldest_id);
+	else
+		o = add(x, "SENDING", "its turn to send",
+			"%s wr_id %llu is being sent, from PSN %u on: PSN %u is next",
+			opcode_name(w->oldest_opcode), (unsigned long long)w->oldest_id, s->una_psn,
+			s->next_psn);
 	json_object_set_new(o, "psn", json_integer(s->una_psn));
 	json_object_set_new(o, "wr_id", conf_json_u64(w->oldest_id));
 	json_object_set_new(o, "retries_left", json_integer(s->retry_left));
@@ -248,11 +253,29 @@ wait_rate(struct waits *x)
 			r->waits_until);
 }
 
+/* It has something to send, and takes its turn with the others of its client. */
+static void
+wait_turn(struct waits *x)
+{
+	const struct qp_waiting *w = x->w;
+	const bool idle = w->stop == REQ_IDLE || w->stop == REQ_SEND;
+
+	if (w->rate_until != 0 && idle && (w->unstarted != 0 || w->stop == REQ_SEND))
+		until(x,
+			add(x, "RATE", "what the rate brings (client set ID rate)",
+				"its client may move %llu bytes a second, and has used them up; %u "
+				"requests were not started yet",
+				(unsigned long long)w->rate, w->unstarted),
+			w->rate_until);
+	else if (idle && w->unstarted != 0 && x->s->resolved)
+		add(x, "TURN", "the worker looks at its send queue",
+			"%u requests are posted, and were not started yet", w->unstarted);
+}
+
 static void
 wait_requester(struct waits *x)
 {
 	const struct qp_waiting *w = x->w;
-	const bool idle = w->stop == REQ_IDLE || w->stop == REQ_SEND;
 
 	if (w->rest_until != 0) {
 		json_t *o = add(x, "FEED_RESTS", "the end of the rest",
@@ -271,9 +294,7 @@ wait_requester(struct waits *x)
 					  "the send queue is draining (SQD): %u requests were started",
 					  w->started),
 			x->rec->state_ns);
-	if (idle && w->unstarted != 0 && x->s->resolved)
-		add(x, "TURN", "the worker looks at its send queue",
-			"%u requests are posted, and were not started yet", w->unstarted);
+	wait_turn(x);
 	wait_rate(x);
 	wait_stop(x);
 }

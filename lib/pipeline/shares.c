@@ -207,6 +207,22 @@ pipeline_share_next(struct worker *w)
 	return NULL;
 }
 
+/** When its rate brings the first byte. */
+static ns_t
+fills_at(const struct qp_share *s)
+{
+	return s->filled +
+	       (ns_t)((double)(1 - s->tokens) * (double)TIME_NS_PER_S / (double)s->rate) + 1;
+}
+
+ns_t
+pipeline_share_empty_until(const struct worker *w, const struct qp_share *s)
+{
+	if (s->rate == 0 || s->tokens > 0 || fills_at(s) <= w->now)
+		return 0;
+	return fills_at(s);
+}
+
 ns_t
 pipeline_shares_next(const struct worker *w)
 {
@@ -214,15 +230,11 @@ pipeline_shares_next(const struct worker *w)
 	ns_t first = UINT64_MAX;
 
 	TAILQ_FOREACH (s, &w->shares, turn) {
-		ns_t at;
-
 		if (s->senders_n == 0)
 			continue;
 		if (s->rate == 0 || s->tokens > 0 || s->credit <= 0)
 			return 0;
-		at = s->filled +
-		     (ns_t)((double)(1 - s->tokens) * (double)TIME_NS_PER_S / (double)s->rate) + 1;
-		first = RTE_MIN(first, at);
+		first = RTE_MIN(first, fills_at(s));
 	}
 	return first;
 }

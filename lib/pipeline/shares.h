@@ -75,6 +75,8 @@ round_cost_add(const struct worker *w, struct qp_round_cost *c, int64_t cost)
 struct qp_share *pipeline_share_next(struct worker *w);
 /** When somebody has both work and bytes that its rate lets it move; 0: now. */
 ns_t pipeline_shares_next(const struct worker *w);
+/** Until when it has used up what its rate lets it move; 0: it has not. */
+ns_t pipeline_share_empty_until(const struct worker *w, const struct qp_share *s);
 /** So many packets of a QP have just been made, of requests from position `first` on. */
 void pipeline_share_pay(struct worker *w, struct qp_share *s, const struct qp *qp, uint32_t first,
 	uint32_t packets);

@@ -222,6 +222,8 @@ look_at(struct worker *w, struct qp *qp, struct qp_snapshot *out)
 	uint8_t port = w->port_of[qp->out];
 
 	qp_snapshot(qp, w->now, out);
+	out->waiting.rate = share_of(w, qp)->rate;
+	out->waiting.rate_until = pipeline_share_empty_until(w, share_of(w, qp));
 	if (port == PORT_NONE)
 		return;
 	out->waiting.tx_frames = w->tx[port].tail - w->tx[port].head;

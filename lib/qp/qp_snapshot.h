@@ -28,6 +28,7 @@ struct qp_waiting {
 	bool established;      /* the peer was heard of in RTR */
 	bool starved;          /* the peer was told of no credit (FLOW-07) */
 	bool has_oldest;       /* oldest_*: the oldest request not completed */
+	bool resends;          /* what leaves next has left before */
 	bool tx_full;          /* so many frames wait for the port that requests pause */
 	bool tx_paused;        /* its priority is, by the port's neighbour (FLOW-11) */
 	uint8_t oldest_opcode; /* ibv_wr_opcode */
@@ -41,6 +42,8 @@ struct qp_waiting {
 	uint64_t read_id;
 	uint32_t tx_frames; /* that wait for the port */
 	ns_t since;         /* requester_waits_since() */
+	uint64_t rate;      /* bytes a second that its client may move; 0: any */
+	ns_t rate_until;    /* ... and has none left of until then; 0: it has */
 	ns_t rest_until;    /* send_feed: the peer was not there; 0: it does not rest */
 	ns_t rnr_until;     /* the peer was told not to come before; 0: it was not */
 };

@@ -53,6 +53,7 @@ snapshot_waiting(const struct qp *qp, ns_t now, struct qp_waiting *out)
 		return;
 	out->stop = (uint8_t)requester_waits(r, now);
 	out->since = requester_waits_since(r);
+	out->resends = r->patching || psn_cmp(r->cur, r->next) < 0;
 	out->timeout = r->timeout;
 	out->rnr_code = r->rnr_code;
 	out->flying = requester_in_flight(r);

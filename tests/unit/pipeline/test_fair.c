@@ -316,12 +316,19 @@ static void
 over_its_rate_the_worker_may_sleep(void **state)
 {
 	const struct qp_client limited = { .rate = 1000000 };
+	struct mbox_msg m = { .type = MBOX_QP_QUERY };
 	struct bed *b = *state;
+	struct qp_snapshot s;
 
 	attach_as(b, OTHER, limited, 4, WR_RDMA_WRITE, 64);
 	apps[VICTIM].qps_n = 0;
+	m.query = (struct mbox_query){ apps[OTHER].qp[0].qp, &s };
 	run(b, 2000);
 	assert_true(worker_next(b->w) > b->now);
+	assert_int_equal(bed_tell(b, &m), 0); /* whoever asks is told why nothing moves */
+	assert_int_equal(s.waiting.rate, 1000000);
+	assert_in_range(s.waiting.rate_until, b->now + 1, b->now + 10 * TIME_NS_PER_MS);
+	assert_false(s.waiting.resends);
 	b->now += 10 * TIME_NS_PER_MS; /* now it has some again */
 	run(b, 1);
 	assert_int_not_equal(apps[OTHER].packets, 0);
