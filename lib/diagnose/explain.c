@@ -119,6 +119,8 @@ peer_json(const struct failure *f)
 	const uint8_t *m = path->dmac;
 	char ip[INET6_ADDRSTRLEN] = "";
 
+	if (!f->connected)
+		return json_null();
 	inet_ntop(path->ipv6 ? AF_INET6 : AF_INET, path->dst_ip, ip, sizeof(ip));
 	return json_pack("{s:s, s:o, s:i}", "ip", ip, "mac",
 		f->resolved ? conf_json_mac(m) : json_null(), "qp_num", (int)f->peer_qpn);
@@ -201,6 +203,7 @@ failure_of(const struct admin_qp *rec, const struct qp_error *e)
 	const struct qp_failure *about = qp_failure(rec->qp);
 	struct failure f = { .qpn = rec->qpn,
 		.peer_qpn = rec->attr.dest_qp_num,
+		.connected = admin_qp_type(rec) != QPT_UD,
 		.path = rec->attr.path,
 		.resolved = rec->attr.path_resolved,
 		.reported = code != 0 && ring_aeq_code_class(code) == AEQ_CLASS_ABNORMAL ? code : 0,

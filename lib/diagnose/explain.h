@@ -38,6 +38,7 @@ struct failure {
 	uint32_t qpn;
 	uint32_t peer_qpn;
 	struct wire_path path;
+	bool connected;    /* it has one peer: peer_qpn, path */
 	bool resolved;     /* path.dmac is known */
 	uint16_t reported; /* the abnormal event behind it (enum aeq_code), 0: none */
 	struct qp_error error;

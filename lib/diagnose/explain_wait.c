@@ -16,6 +16,7 @@ struct waits {
 	const struct admin_qp *rec;
 	const struct qp_snapshot *s;
 	const struct qp_waiting *w;
+	enum qp_type type;
 	json_t *list;
 };
 
@@ -188,6 +189,21 @@ wait_reads(struct waits *x)
 }
 
 static void
+wait_post(struct waits *x)
+{
+	const uint64_t count = x->rec->shared->conf.send_feed.count;
+
+	if (!qp_limits(x->rec->qp).send_feed)
+		since(x,
+			add(x, "SEND_QUEUE_EMPTY", "post_send",
+				"the send queue is empty: nothing is posted"),
+			x->s->next_psn == x->rec->attr.sq_psn ? x->rec->state_ns : 0);
+	else if (count != 0 && x->s->feed_posted >= count)
+		add(x, "FEED_DONE", "nothing", "the send_feed has done its count: %llu requests",
+			(unsigned long long)count);
+}
+
+static void
 wait_stop(struct waits *x)
 {
 	switch ((enum requester_stop)x->w->stop) {
@@ -225,10 +241,7 @@ wait_stop(struct waits *x)
 		break;
 	case REQ_IDLE:
 		if (x->s->outstanding == 0 && x->w->unstarted == 0)
-			since(x,
-				add(x, "SEND_QUEUE_EMPTY", "post_send",
-					"the send queue is empty: nothing is posted"),
-				x->s->next_psn == x->rec->attr.sq_psn ? x->rec->state_ns : 0);
+			wait_post(x);
 		break;
 	case REQ_DRAINED:
 	case REQ_SEND:
@@ -301,9 +314,15 @@ wait_requester(struct waits *x)
 
 /* ---- the responder --------------------------------------------------------------------------- */
 
+/* An XRC target's receives are those of the SRQ that a packet names. */
 static bool
-receives(const struct admin_qp *rec, const struct qp_snapshot *s, uint32_t *posted)
+receives(const struct waits *x, uint32_t *posted)
 {
+	const struct admin_qp *rec = x->rec;
+	const struct qp_snapshot *s = x->s;
+
+	if (x->type == QPT_XRC_SEND || x->type == QPT_XRC_RECV)
+		return false;
 	*posted = s->rq_posted;
 	if (rec->srq == NULL)
 		return rec->feed == NULL;
@@ -312,36 +331,63 @@ receives(const struct admin_qp *rec, const struct qp_snapshot *s, uint32_t *post
 }
 
 static void
+wait_rtr(struct waits *x)
+{
+	json_t *o;
+
+	if (x->type == QPT_XRC_SEND)
+		o = add(x, "RTR", "qp_modify to RTS", "nothing is sent before RTS");
+	else if (x->w->established && x->type == QPT_XRC_RECV)
+		o = add(x, "RTR", "a packet of the peer", "requests are answered");
+	else if (x->w->established)
+		o = add(x, "RTR", "qp_modify to RTS", "requests are %s; none is sent before RTS",
+			x->type == QPT_RC ? "answered" : "taken");
+	else if (x->type == QPT_UD)
+		o = add(x, "FIRST_PACKET", "a datagram with its qkey",
+			"no datagram has been accepted");
+	else if (x->type == QPT_UC)
+		o = add(x, "FIRST_PACKET", "the first packet of a message, whatever its PSN",
+			"no packet of the peer has been accepted");
+	else
+		o = add(x, "FIRST_PACKET", "a packet with PSN rq_psn",
+			"no packet of the peer has been accepted; PSN %u is expected", x->s->epsn);
+	since(x, o, x->rec->state_ns);
+}
+
+static void
+wait_receive(struct waits *x)
+{
+	const char *shared = x->rec->srq != NULL ? "shared " : "";
+	const char *wakes = x->rec->srq != NULL ? "post_srq_recv" : "post_recv";
+	const uint32_t us = wire_rnr_us(x->rec->attr.min_rnr_timer);
+	json_t *o;
+
+	if (x->type != QPT_RC) {
+		add(x, "RECEIVE_QUEUE_EMPTY", wakes, "the %sreceive queue is empty: %s is lost",
+			shared,
+			x->type == QPT_UD ? "a datagram" : "a SEND, or a WRITE with immediate,");
+		return;
+	}
+	o = add(x, "RECEIVE_QUEUE_EMPTY", wakes,
+		"the %sreceive queue is empty: a SEND, or a WRITE with immediate, gets an RNR NAK "
+		"of %u us%s%s",
+		shared, us, x->w->rnr_until != 0 ? "; the peer waits with one" : "",
+		x->w->starved ? "; the peer has no credit, and is told of the next one" : "");
+	json_object_set_new(o, "psn", json_integer(x->s->epsn));
+	if (x->w->rnr_until > us * TIME_NS_PER_US)
+		since(x, o, x->w->rnr_until - us * TIME_NS_PER_US);
+}
+
+static void
 wait_responder(struct waits *x)
 {
 	const struct qp_snapshot *s = x->s;
-	const uint32_t us = wire_rnr_us(x->rec->attr.min_rnr_timer);
 	uint32_t posted;
 
 	if (s->state == QPS_RTR)
-		since(x,
-			x->w->established
-				? add(x, "RTR", "qp_modify to RTS",
-					  "requests are answered; none is sent before RTS")
-				: add(x, "FIRST_PACKET", "a packet with PSN rq_psn",
-					  "no packet of the peer has been accepted; PSN %u is "
-					  "expected",
-					  s->epsn),
-			x->rec->state_ns);
-	if (receives(x->rec, s, &posted) && posted == 0) {
-		json_t *o = add(x, "RECEIVE_QUEUE_EMPTY",
-			x->rec->srq != NULL ? "post_srq_recv" : "post_recv",
-			"the %sreceive queue is empty: a SEND, or a WRITE with immediate, gets an "
-			"RNR NAK of %u us%s%s",
-			x->rec->srq != NULL ? "shared " : "", us,
-			x->w->rnr_until != 0 ? "; the peer waits with one" : "",
-			x->w->starved ? "; the peer has no credit, and is told of the next one"
-				      : "");
-
-		json_object_set_new(o, "psn", json_integer(s->epsn));
-		if (x->w->rnr_until > us * TIME_NS_PER_US)
-			since(x, o, x->w->rnr_until - us * TIME_NS_PER_US);
-	}
+		wait_rtr(x);
+	if (receives(x, &posted) && posted == 0)
+		wait_receive(x);
 	if (s->latched && x->w->rnr_until == 0)
 		json_object_set_new(
 			add(x, "NAK_SENT", "the peer sends it again",
@@ -381,7 +427,12 @@ wait_cq(struct waits *x, struct object_cq *cq)
 json_t *
 explain_waits(struct diagnose *dg, struct admin_qp *rec, const struct qp_snapshot *s)
 {
-	struct waits x = { .dg = dg, .rec = rec, .s = s, .w = &s->waiting, .list = json_array() };
+	struct waits x = { .dg = dg,
+		.rec = rec,
+		.s = s,
+		.w = &s->waiting,
+		.type = admin_qp_type(rec),
+		.list = json_array() };
 
 	switch ((enum qp_state)s->state) {
 	case QPS_RESET:
@@ -403,7 +454,13 @@ explain_waits(struct diagnose *dg, struct admin_qp *rec, const struct qp_snapsho
 		return x.list;
 	}
 	surroundings(&x);
-	if (s->state != QPS_RTR)
+	if (s->state == QPS_SQE)
+		since(&x,
+			add(&x, "SQE", "qp_modify to RTS",
+				"a send request has failed (SQE): those that are posted are "
+				"flushed"),
+			s->error.time_ns);
+	else if (s->state != QPS_RTR && x.type != QPT_XRC_RECV)
 		wait_requester(&x);
 	wait_responder(&x);
 	if (rec->send_cq != NULL)
