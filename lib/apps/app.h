@@ -131,7 +131,7 @@ struct app {
 	uint64_t rate;           /* bytes a second that each lets it move; 0: any */
 	bool heard;              /* by the workers */
 	struct broker_signal *async;
-	uint32_t watched_port; /* from 1: of other ports it hears nothing; 0: of all, it does */
+	uint32_t watched_port;      /* from 1: the only one whose events it is told of; 0: all */
 	struct broker_signal *wake; /* of workers, by the client; NULL: it did not ask for it */
 	struct event *events;       /* APP_EVENTS */
 	uint32_t events_head;

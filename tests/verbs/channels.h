@@ -19,7 +19,8 @@
 
 #include "ends.h"
 
-#define ADDR_RESOLVED 0 /* of enum rdma_cm_event_type, which is librdmacm's */
+/* Of enum rdma_cm_event_type, which is librdmacm's. */
+enum { ADDR_RESOLVED = 0, ROUTE_RESOLVED = 2, CONNECT_REQUEST = 4, REJECTED = 8 };
 
 /* ---- commands of rdma_user_cm.h, as librdmacm writes them ------------------------------------ */
 
@@ -33,6 +34,9 @@ COMMAND(destroy_id);
 COMMAND(bind_ip);
 COMMAND(resolve_ip);
 COMMAND(listen);
+COMMAND(resolve_route);
+COMMAND(connect);
+COMMAND(accept);
 COMMAND(get_event);
 COMMAND(migrate_id);
 

@@ -3,7 +3,7 @@
  * Channels of librdmacm, and those who are not to harm them: children that close what they have
  * inherited, threads that wait while another one closes, and threads that are cancelled.
  *
- *   verbs-channels fork|copies|vfork|daemon|first|reuse|late|cancelled
+ *   verbs-channels fork|copies|vfork|daemon|first|reuse|refuse|late|cancelled
  */
 #include <pthread.h>
 #include <signal.h>
@@ -229,6 +229,50 @@ a_number_is_used_again(void)
 	CHECK(close(fd) == 0);
 }
 
+/* ---- connections ----------------------------------------------------------------------------- */
+
+static struct rdma_ucm_event_resp
+expect(int fd, uint32_t event)
+{
+	struct rdma_ucm_event_resp e;
+
+	CHECK(get_event(fd, &e) && e.event == event);
+	return e;
+}
+
+/* As the kernel does it: the peer is refused, and does not wait for an answer. */
+static void
+an_accept_that_fails(void)
+{
+	const int s = channel_new(), c = channel_new();
+	const uint32_t listener = id_new(s), id = id_new(c);
+	struct resolve_route route = { HEADER(RESOLVE_ROUTE, route, 0), { .id = id } };
+	struct connect ask = { HEADER(CONNECT, ask, 0),
+		{ .conn_param = { .retry_count = 7, .valid = 1 }, .id = id } };
+	struct accept yes = { HEADER(ACCEPT, yes, 0),
+		{ .conn_param = { .private_data_len = 200, .valid = 1 } } }; /* room is for 196 */
+	struct rdma_ucm_event_resp e;
+	struct end ends[2];
+
+	ends_open(ends, 7);
+	listen_at(s, listener);
+	resolve(c, id);
+	expect(c, ADDR_RESOLVED);
+	CHECK(write(c, &route, sizeof(route)) == sizeof(route));
+	expect(c, ROUTE_RESOLVED);
+	ask.in.conn_param.qp_num = ends[0].qp->qp_num;
+	CHECK(write(c, &ask, sizeof(ask)) == sizeof(ask));
+	yes.in.id = expect(s, CONNECT_REQUEST).id;
+	yes.in.conn_param.qp_num = ends[1].qp->qp_num;
+	CHECK(write(s, &yes, sizeof(yes)) == -1 && errno == EINVAL);
+	e = expect(c, REJECTED);
+	CHECK(e.id == id && e.status == 28);
+	id_end(s, yes.in.id);
+	id_end(s, listener);
+	id_end(c, id);
+	CHECK(close(s) == 0 && close(c) == 0);
+}
+
 /* ---- threads --------------------------------------------------------------------------------- */
 
 static void *
@@ -289,8 +333,8 @@ sends_and_ends(struct end *e, const struct end *peer)
 	path.is_global = 1;
 	path.grh.dgid = peer->gid;
 	CHECK((wr.wr.ud.ah = ibv_create_ah(e->pd, &path)) != NULL);
-	CHECK(ibv_modify_qp(qp, &a,
-		      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY) == 0);
+	CHECK(ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY) ==
+		0);
 	a.qp_state = IBV_QPS_RTR;
 	CHECK(ibv_modify_qp(qp, &a, IBV_QP_STATE) == 0);
 	a.qp_state = IBV_QPS_RTS;
@@ -388,6 +432,8 @@ main(int argc, char **argv)
 		a_child_without_memory_opens_none();
 	} else if (strcmp(argv[1], "reuse") == 0) {
 		a_number_is_used_again();
+	} else if (strcmp(argv[1], "refuse") == 0) {
+		an_accept_that_fails();
 	} else if (strcmp(argv[1], "late") == 0) {
 		one_closes_while_another_waits();
 	} else {

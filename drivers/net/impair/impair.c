@@ -80,7 +80,8 @@ impair_attach(const struct impair_port *port, const struct impair_conf *conf, st
 	if (im == NULL)
 		return -ENOMEM;
 	im->port = *port;
-	rc = impair_hold_init(&im->hold, IMPAIR_HELD_MAX); /* what is not used is not there */
+	rc = impair_hold_init(
+		&im->hold, IMPAIR_HELD_MAX); /* pages that are not used take no memory */
 	if (rc != 0)
 		goto no_hold;
 	rc = impair_queue_init(&im->queue, IMPAIR_HELD_MAX);
