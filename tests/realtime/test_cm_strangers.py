@@ -132,6 +132,17 @@ class Strangers(unittest.TestCase):
                 return
         self.fail("no answer")
 
+    def test_the_operator(self):
+        """What is the application's to answer he cannot answer, nor take its listener away."""
+        self.asks([req(HONEST, HONEST_IP, 0x50)])
+        self.until(lambda: self.host.rpc("cm_list"), "the REQ is nowhere")
+        for method, words in (("cm_accept", {"id": self.host.rpc("cm_list")[0]["id"]}),
+                              ("cm_unlisten", {"name": "client 1 listener 1"})):
+            with self.assertRaises(jsonrpc.RpcError):
+                self.host.rpc(method, **words)
+        self.honest(0x50)
+        self.honest(0x51)
+
     def test_CM_40_a_place_of_the_crowd(self):
         """One MAC has all places, by REQs that it repeats; it never sends an RTU."""
         crowd = [req(HOSTILE, "192.0.3.%d" % (n + 1), 0x1000 + n) for n in range(2 * PENDING)]
