@@ -101,6 +101,7 @@ cm_connect(struct cm *cm, const struct cm_ask *ask, ns_t now, struct cm_verdict 
 	c->tid = cm_random(cm) >> 32;
 	c->user = ask->user;
 	c->give_up = now + ask->time;
+	c->patient = ask->patient;
 	c->interval =
 		cm_time(cm_response_timeout(ask->time, CM_RETRIES)) + 2 * cm_time(ask->packet_life);
 	c->time_req = now;

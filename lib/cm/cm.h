@@ -225,6 +225,7 @@ struct cm_conn {
 	TAILQ_ENTRY(cm_conn) beside;  /* ... among those of that one */
 	uint8_t last;                 /* enum cm_event that ended it */
 	bool ip;                      /* of an IP port space */
+	bool patient;                 /* an MRA may put give_up off */
 	uint16_t source_port;         /* of that space: who asks */
 	ns_t interval;                /* between repetitions */
 	ns_t give_up;                 /* 0: by retries alone */
@@ -342,7 +343,8 @@ struct cm_ask {
 	uint8_t hop_limit;
 	const uint8_t *private;
 	uint32_t private_len;
-	ns_t time; /* the whole attempt may take */
+	ns_t time;    /* the whole attempt may take */
+	bool patient; /* ... and as much more as the peer asks for with MRAs */
 	void *user;
 };
 

@@ -30,6 +30,12 @@ least(ns_t a, ns_t b)
 	return a < b ? a : b;
 }
 
+static ns_t
+latest(ns_t a, ns_t b)
+{
+	return a > b ? a : b;
+}
+
 void
 cm_arm(struct cm *cm, struct cm_conn *c, ns_t after, ns_t now)
 {
@@ -78,8 +84,14 @@ arm(struct cm *cm, struct cm_conn *c, uint8_t from, enum cm_input in, const stru
 		cm_arm(cm, c, c->interval, now);
 		break;
 	case CM_MRA_REQ_RCVD:
-		if (in == CM_IN_MRA)
-			cm_arm(cm, c, cm_time(n) + c->interval, now);
+		if (in != CM_IN_MRA)
+			break;
+		/* Each further one costs a repetition, so nobody waits for ever. */
+		if (c->patient && (entered || c->retries > 0)) {
+			c->retries -= !entered;
+			c->give_up = latest(c->give_up, now + cm_time(n) + c->interval);
+		}
+		cm_arm(cm, c, cm_time(n) + c->interval, now);
 		break;
 	case CM_MRA_REP_RCVD:
 		/* Each further one costs a repetition; whose place is given away gets no time. */

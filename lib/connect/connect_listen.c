@@ -197,6 +197,7 @@ begin(struct connect *cx, const struct connect_request *q, struct connect_conn *
 		.private = q->private,
 		.private_len = q->private_len,
 		.time = q->time,
+		.patient = q->of != NULL,
 		.user = cc };
 	struct cm_verdict v;
 	int rc = own_gid(cx, q, ask.path.own_gid, r);

@@ -2,62 +2,13 @@
 /* The side that asks. */
 #include <errno.h>
 
-#include "bed.h"
-
-enum { LIFE = 13 };
+#include "active.h"
 
 static void
 expect(const uint8_t *mad, enum mad_field f, uint64_t want)
 {
 	if (mad_get(mad, f) != want)
 		fail_msg("%s is 0x%llx", mad_fields[f].name, (unsigned long long)mad_get(mad, f));
-}
-
-static struct cm_ask
-ask_of(const struct bed *b)
-{
-	return (struct cm_ask){ .path = b->path,
-		.terms = { .qpn = OWN_QPN,
-			.psn = OWN_PSN,
-			.responder_resources = 3,
-			.initiator_depth = 2,
-			.retry_count = 5,
-			.rnr_retry_count = 6,
-			.mtu = 4,
-			.srq = true },
-		.service_id = SERVICE,
-		.source_port = 0xbeef,
-		.packet_life = LIFE,
-		.ip = true,
-		.traffic_class = 0x20,
-		.hop_limit = 64,
-		.private = (const uint8_t *)"hi",
-		.private_len = 2,
-		.time = TIME_NS_PER_S };
-}
-
-static void
-connect_bed(struct bed *b)
-{
-	const struct cm_ask ask = ask_of(b);
-
-	assert_int_equal(cm_connect(&b->cm, &ask, b->now, &b->v), 0);
-	b->c = b->v.conn;
-	bed_state(b, CM_REQ_SENT);
-}
-
-static void
-rep(struct bed *b)
-{
-	bed_message(b, CM_REP);
-	mad_set(b->mad, REP_local_qpn, PEER_QPN);
-	mad_set(b->mad, REP_starting_psn, PEER_PSN);
-	mad_set(b->mad, REP_responder_resources, 1);
-	mad_set(b->mad, REP_initiator_depth, 1);
-	mad_set(b->mad, REP_target_ack_delay, 15);
-	mad_set(b->mad, REP_rnr_retry_count, 1);
-	mad_set(b->mad, REP_local_ca_guid, PEER_GUID);
-	memcpy(mad_at(b->mad, REP_private_data), "well", 4);
 }
 
 /* CM_03, CM_04, CM_05, CM_06, CM_08, CM_44 */
@@ -277,45 +228,6 @@ silence(void **state)
 	silent(30 * TIME_NS_PER_S);
 }
 
-/* CM_25: after an MRA the REQ rests; a late REP is welcome. */
-static void
-mra(void **state)
-{
-	struct cm_ask ask;
-	struct bed b;
-
-	(void)state;
-	bed_init(&b);
-	ask = ask_of(&b);
-	ask.time = 30 * TIME_NS_PER_S;
-	assert_int_equal(cm_connect(&b.cm, &ask, b.now, &b.v), 0);
-	b.c = b.v.conn;
-	for (int i = 0; i < 4; i++) { /* each MRA counts from its own arrival */
-		bed_message(&b, CM_MRA);
-		mad_set(b.mad, MRA_service_timeout, 20);
-		bed_receive(&b);
-		bed_silent(&b);
-		bed_state(&b, CM_MRA_REQ_RCVD);
-		assert_false(bed_due(&b, cm_time(20)));
-	}
-	rep(&b);
-	bed_receive(&b);
-	bed_event(&b, CM_EVENT_ESTABLISHED, 0);
-
-	/* A peer that asks for more time for ever does not get it. */
-	assert_int_equal(cm_connect(&b.cm, &ask, b.now, &b.v), 0);
-	b.c = b.v.conn;
-	for (int i = 0; i < 31; i++) {
-		if (bed_due(&b, TIME_NS_PER_S) && b.v.over)
-			break;
-		bed_message(&b, CM_MRA);
-		mad_set(b.mad, MRA_service_timeout, 31);
-		bed_receive(&b);
-	}
-	bed_event(&b, CM_EVENT_UNREACHABLE, ETIMEDOUT);
-	bed_fini(&b);
-}
-
 /* CM_29: reasons arrive as they are; other ids and TIDs change nothing. */
 static void
 rejected(void **state)
@@ -483,7 +395,6 @@ main(void)
 		cmocka_unit_test(stale_from_the_other_side),
 		cmocka_unit_test(ack_timeouts),
 		cmocka_unit_test(silence),
-		cmocka_unit_test(mra),
 		cmocka_unit_test(rejected),
 		cmocka_unit_test(strangers),
 		cmocka_unit_test(late_rep),
