@@ -291,24 +291,47 @@ port_with(struct rl_context *ctx, const struct sockaddr_storage *a)
 	return 0;
 }
 
-/* Programs tell their peers of it before they listen. @return 0 or -errno. */
-static int
-give_port(struct context *ctx, struct sockaddr_storage *to)
+/* What an id listens at, or is bound to. */
+static json_t *
+place_json(const struct cm_id *id, const struct sockaddr_storage *at)
+{
+	json_t *ip = ip_json(at);
+	json_t *o = json_pack("{s:I, s:s, s:i}", "channel",
+		(json_int_t)((struct cm_channel *)id->pub.channel)->handle, "ps",
+		client_cm_space(id->pub.ps), "service_port", client_cm_port(at));
+
+	if (ip != NULL)
+		json_object_set_new(o, "ip", ip);
+	else if (id->afonly && at->ss_family != 0)
+		json_object_set_new(
+			o, "ip_version", json_integer(at->ss_family == AF_INET6 ? 6 : 4));
+	return o;
+}
+
+static void
+take_port(struct sockaddr_storage *to, json_t *result)
 {
 	struct sockaddr_in *in = (struct sockaddr_in *)(void *)to; /* at the same place in both */
+
+	in->sin_port = htons((uint16_t)json_integer_value(json_object_get(result, "service_port")));
+	json_decref(result);
+}
+
+/* Programs tell their peers of it before they listen. @return 0 or -errno. */
+static int
+bind_port(struct context *ctx, const struct cm_id *id, struct sockaddr_storage *to)
+{
 	json_t *result;
 	int rc;
 
-	if (in->sin_port != 0)
+	if (id->reuse && client_cm_port(to) != 0)
 		return 0;
 	client_lock(ctx);
-	rc = client_call(ctx, "client_cm_port", NULL, -1, &result);
+	rc = client_call(ctx, "client_cm_bind", place_json(id, to), -1, &result);
 	client_unlock(ctx);
-	if (rc != 0)
-		return rc;
-	in->sin_port = htons((uint16_t)json_integer_value(json_object_get(result, "service_port")));
-	json_decref(result);
-	return 0;
+	if (rc == 0)
+		take_port(to, result);
+	return rc;
 }
 
 int
@@ -329,7 +352,7 @@ rl_cm_bind_addr(struct rl_cm_id *pub, const struct sockaddr *addr)
 		if (port == 0)
 			return client_fail(EADDRNOTAVAIL, "no port has the address");
 	}
-	rc = give_port(context_of(pub->context), &to);
+	rc = bind_port(context_of(pub->context), id, &to);
 	if (rc != 0)
 		return rc;
 	id->local = to;
@@ -349,6 +372,13 @@ rl_cm_set_afonly(struct rl_cm_id *pub, bool on)
 }
 
 int
+rl_cm_set_reuseaddr(struct rl_cm_id *pub, bool on)
+{
+	cm_id_of(pub)->reuse = on;
+	return 0;
+}
+
+int
 rl_cm_set_tos(struct rl_cm_id *pub, uint8_t tos)
 {
 	cm_id_of(pub)->tos = tos;
@@ -363,33 +393,21 @@ rl_cm_listen(struct rl_cm_id *pub, int backlog)
 	};
 	struct context *ctx = context_of(pub->context);
 	struct cm_id *id = cm_id_of(pub);
-	json_t *params, *result, *ip = ip_json(&id->local);
+	json_t *params, *result;
 	int rc;
 
-	if (id->handle != 0 || pub->qp_type < RL_QPT_RC || pub->qp_type > RL_QPT_UD) {
-		json_decref(ip);
+	if (id->handle != 0 || pub->qp_type < RL_QPT_RC || pub->qp_type > RL_QPT_UD)
 		return client_fail(EINVAL, "the id listens, or has a peer, or is of no such type");
-	}
-	params = json_pack("{s:I, s:s, s:i, s:i, s:s}", "channel",
-		(json_int_t)((struct cm_channel *)pub->channel)->handle, "ps",
-		client_cm_space(pub->ps), "service_port", client_cm_port(&id->local), "backlog",
-		backlog > 0 ? backlog : 0, "qp_type", types[pub->qp_type]);
-	if (ip != NULL)
-		json_object_set_new(params, "ip", ip);
-	else if (id->afonly && id->local.ss_family != 0)
-		json_object_set_new(params, "ip_version",
-			json_integer(id->local.ss_family == AF_INET6 ? 6 : 4));
+	params = place_json(id, &id->local);
+	json_object_set_new(params, "backlog", json_integer(backlog > 0 ? backlog : 0));
+	json_object_set_new(params, "qp_type", json_string(types[pub->qp_type]));
 	client_lock(ctx);
 	rc = client_call(ctx, "client_cm_listen", params, -1, &result);
 	if (rc == 0) {
-		struct sockaddr_in *in = (struct sockaddr_in *)(void *)&id->local;
-
 		id->handle = (uint32_t)json_integer_value(json_object_get(result, "handle"));
-		if (in->sin_family == 0)
-			in->sin_family = AF_INET;
-		in->sin_port = htons(
-			(uint16_t)json_integer_value(json_object_get(result, "service_port")));
-		json_decref(result);
+		if (id->local.ss_family == 0)
+			id->local.ss_family = AF_INET;
+		take_port(&id->local, result);
 	}
 	client_unlock(ctx);
 	return rc;

@@ -36,6 +36,7 @@ struct cm_id {
 	bool peers;      /* it is a CONNECT_REQUEST's */
 	bool answered;   /* ... and the answer was given */
 	bool afonly;     /* asked by addresses of its own family alone */
+	bool reuse;      /* may be bound where somebody listens */
 	uint8_t timeout; /* 0: as it is usual */
 	uint8_t tos;
 	bool has_attr;

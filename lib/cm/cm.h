@@ -327,6 +327,9 @@ uint64_t cm_random(struct cm *cm);
  */
 struct cm_listener *cm_listen(
 	struct cm *cm, uint16_t port, uint64_t service_id, const struct cm_reach *reach, int *rc);
+/** Would such a listener be in the way of one that is there? */
+bool cm_is_listened(
+	struct cm *cm, uint16_t port, uint64_t service_id, const struct cm_reach *reach);
 /** @return how many there are. */
 uint32_t cm_listeners(const struct cm *cm);
 /** Its connections live on. */

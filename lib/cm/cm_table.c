@@ -243,6 +243,12 @@ listener_at(struct cm *cm, uint16_t port, uint64_t service_id, const struct cm_r
 	return NULL;
 }
 
+bool
+cm_is_listened(struct cm *cm, uint16_t port, uint64_t service_id, const struct cm_reach *reach)
+{
+	return listener_at(cm, port, service_id, reach) != NULL;
+}
+
 struct cm_listener *
 cm_listener_of(struct cm *cm, const struct cm_path *path, uint64_t service_id)
 {

@@ -107,7 +107,7 @@ struct connect {
 	struct connect_up up;
 	struct cm cm;
 	uint32_t next_id;
-	uint16_t next_port; /* of connect_free_port() */
+	uint16_t next_port; /* of ports that are given away */
 	uint32_t psn;       /* of the next datagram */
 	struct connect_listener listeners[CM_LISTENERS];
 	struct connect_list conns, ended;

@@ -134,8 +134,11 @@ struct connect_listen_for {
 /** @return 0 or a refusal. */
 int connect_client_listen(struct connect *cx, struct connect_channel *ch, struct connect_client *cl,
 	struct connect_listen_for *q, struct connect_id **out, struct refusal *r);
-/** A service port that nobody listens at, another one each time. */
-uint16_t connect_free_port(struct connect *cx);
+/**
+ * For an id that is bound before it listens. A service port of 0 becomes one that nobody listens
+ * at, another one each time. @return 0 or a refusal: EADDRINUSE, EADDRNOTAVAIL.
+ */
+int connect_client_bind(struct connect *cx, struct connect_listen_for *q, struct refusal *r);
 /** Ask the peer that the id is resolved to; port, way and `of` are set here. */
 int connect_client_ask(
 	struct connect *cx, struct connect_id *id, struct connect_request *q, struct refusal *r);

@@ -118,12 +118,36 @@ connect_client_poll(struct connect *cx)
 
 /* ---- listeners ------------------------------------------------------------------------------- */
 
+static struct cm_reach
+reach_of(const struct connect_listen_for *q)
+{
+	struct cm_reach reach = { .ip = q->ip_version };
+
+	if (q->ip.family != 0) {
+		reach.ip = q->ip.family;
+		reach.is_one = true;
+		connect_gid(&q->ip, reach.gid);
+	}
+	return reach;
+}
+
+/* The one port that it is for, or -1 for all. @return 0 or a refusal. */
+static int
+port_of(const struct connect *cx, const struct connect_listen_for *q, int *port, struct refusal *r)
+{
+	*port = -1;
+	if (q->ip.family == 0)
+		return 0;
+	*port = env_port_with(cx->env, 0, q->ip.family == 6, q->ip.addr);
+	return *port >= 0 ? 0 : refuse(r, EADDRNOTAVAIL, "ip: no port has this address");
+}
+
 static int
 listen_on(struct connect *cx, struct connect_id *id, const struct connect_listen_for *q,
 	uint16_t port, struct refusal *r)
 {
 	struct conf_cm_listen *conf = calloc(1, sizeof(*conf));
-	struct cm_reach reach = { .ip = q->ip_version };
+	const struct cm_reach reach = reach_of(q);
 	int rc;
 
 	if (conf == NULL)
@@ -135,11 +159,6 @@ listen_on(struct connect *cx, struct connect_id *id, const struct connect_listen
 	conf->accept = CONF_ACCEPT_ASK;
 	conf->backlog = q->backlog;
 	conf->qp.qp_type = q->qp_type;
-	if (q->ip.family != 0) {
-		reach.ip = q->ip.family;
-		reach.is_one = true;
-		connect_gid(&q->ip, reach.gid);
-	}
 	rc = owner_charge(id->client->owner, OWNER_CM_LISTENERS, 1, r);
 	if (rc == 0) {
 		rc = connect_listen_for(cx, conf, &reach, id, r);
@@ -156,21 +175,12 @@ static int
 listen_all(struct connect *cx, struct connect_id *id, const struct connect_listen_for *q,
 	struct refusal *r)
 {
-	int port;
+	int port, rc = port_of(cx, q, &port, r);
 
-	if (q->ip.family != 0) {
-		port = env_port_with(cx->env, 0, q->ip.family == 6, q->ip.addr);
-		if (port < 0)
-			return refuse(r, EADDRNOTAVAIL, "ip: no port has this address");
-		return listen_on(cx, id, q, (uint16_t)port, r);
-	}
-	for (uint32_t i = 0; i < cx->env->w.ports_n; i++) {
-		const int rc = listen_on(cx, id, q, (uint16_t)i, r);
-
-		if (rc != 0)
-			return rc;
-	}
-	return 0;
+	for (uint32_t i = 0; i < cx->env->w.ports_n && rc == 0; i++)
+		if (port < 0 || port == (int)i)
+			rc = listen_on(cx, id, q, (uint16_t)i, r);
+	return rc;
 }
 
 static bool
@@ -183,8 +193,8 @@ is_taken(const struct connect *cx, uint16_t port)
 }
 
 /* One after the other: who is told of one has time until all others were told to somebody. */
-uint16_t
-connect_free_port(struct connect *cx)
+static uint16_t
+free_port(struct connect *cx)
 {
 	uint16_t port;
 
@@ -195,6 +205,25 @@ connect_free_port(struct connect *cx)
 		cx->next_port = EPHEMERAL | ((port + 1) & EPHEMERAL_MASK);
 	} while (is_taken(cx, port));
 	return port;
+}
+
+int
+connect_client_bind(struct connect *cx, struct connect_listen_for *q, struct refusal *r)
+{
+	const struct cm_reach reach = reach_of(q);
+	int port, rc = port_of(cx, q, &port, r);
+
+	if (rc == 0 && q->service_port == 0) {
+		q->service_port = free_port(cx);
+		return 0;
+	}
+	for (uint32_t i = 0; i < cx->env->w.ports_n && rc == 0; i++)
+		if ((port < 0 || port == (int)i) &&
+			cm_is_listened(&cx->cm, (uint16_t)i,
+				connect_service_id(q->ps, q->service_port), &reach))
+			rc = refuse(r, EADDRINUSE, "somebody listens at service port %u",
+				q->service_port);
+	return rc;
 }
 
 static void
@@ -214,7 +243,7 @@ connect_client_listen(struct connect *cx, struct connect_channel *ch, struct con
 
 	for (uint32_t i = 0;; i++) {
 		if (any)
-			q->service_port = connect_free_port(cx);
+			q->service_port = free_port(cx);
 		rc = connect_id_new(cl, ch, &id, r);
 		if (rc != 0)
 			return rc;

@@ -9,8 +9,8 @@
 
 enum { PSN_BITS = 0xffffff, LIFE_MAX = 30 };
 
-static uint64_t
-service_id(uint32_t ps, uint16_t port)
+uint64_t
+connect_service_id(uint32_t ps, uint16_t port)
 {
 	return (uint64_t)ps << 16 | port;
 }
@@ -85,8 +85,8 @@ connect_listen_for(struct connect *cx, const struct conf_cm_listen *conf,
 	l->conf = *conf;
 	l->qpn = 0;
 	l->of = of;
-	l->l = cm_listen(
-		&cx->cm, (uint16_t)port, service_id(conf->ps, conf->service_port), reach, &rc);
+	l->l = cm_listen(&cx->cm, (uint16_t)port, connect_service_id(conf->ps, conf->service_port),
+		reach, &rc);
 	if (l->l == NULL)
 		return refuse(r, -rc, "service port %u of port \"%s\" has a listener",
 			conf->service_port, conf->port);
@@ -186,7 +186,7 @@ begin(struct connect *cx, const struct connect_request *q, struct connect_conn *
 {
 	const struct admin_ah_for who = { .port = q->port, .key = "dest_ip" };
 	const uint8_t life = q->qp.timeout > 1 ? (uint8_t)(q->qp.timeout - 1) : 0;
-	struct cm_ask ask = { .service_id = service_id(q->ps, q->service_port),
+	struct cm_ask ask = { .service_id = connect_service_id(q->ps, q->service_port),
 		.source_port = q->source_port != 0
 				       ? q->source_port
 				       : (uint16_t)(0x8000 | (cm_random(&cx->cm) & 0x7fff)),

@@ -28,6 +28,8 @@ bool connect_inbox_take(struct connect *cx, struct connect_inbox *out);
 bool connect_parse(struct connect *cx, const struct connect_inbox *in, struct cm_packet *out);
 
 /* connect_listen.c */
+/** What stands in a REQ for a port of a port space (CM-07). */
+uint64_t connect_service_id(uint32_t ps, uint16_t port);
 /** As connect_listen(). @param of the application's id that listens; NULL: none. */
 int connect_listen_for(struct connect *cx, const struct conf_cm_listen *conf,
 	const struct cm_reach *reach, struct connect_id *of, struct refusal *r);

@@ -287,16 +287,22 @@ backlog_of(const struct owner *o, uint32_t asked)
 	return asked != 0 && asked < most ? asked : most;
 }
 
-static int
-id_listen(struct rpc_call *call)
+static struct connect_listen_for
+listen_for(const struct p_cm_listen *p)
 {
-	const struct p_cm_listen *p = call->params;
-	struct connect_listen_for q = { .ip = p->ip,
+	return (struct connect_listen_for){ .ip = p->ip,
 		.ip_version = (uint8_t)p->ip_version,
 		.ps = p->ps,
 		.service_port = (uint16_t)p->service_port,
 		.backlog = p->backlog,
 		.qp_type = p->qp_type };
+}
+
+static int
+id_listen(struct rpc_call *call)
+{
+	const struct p_cm_listen *p = call->params;
+	struct connect_listen_for q = listen_for(p);
 	struct connect_client *cl = client_of(call);
 	struct connect_channel *ch;
 	struct connect_id *id;
@@ -316,12 +322,16 @@ id_listen(struct rpc_call *call)
 					"service_port", q.service_port));
 }
 
-/* For an id that is bound to any port, before it listens. */
+/* An id has its port before it listens. */
 static int
-free_port(struct rpc_call *call)
+id_bind(struct rpc_call *call)
 {
-	return rpc_result(
-		call, json_pack("{s:i}", "service_port", connect_free_port(call->m->connect)));
+	struct connect_listen_for q = listen_for(call->params);
+	struct refusal r;
+
+	if (connect_client_bind(call->m->connect, &q, &r) != 0)
+		return rpc_refused(call, &r);
+	return rpc_result(call, json_pack("{s:i}", "service_port", q.service_port));
 }
 
 static int
@@ -461,7 +471,7 @@ const struct rpc_method methods_client_cm[] = {
 	{ "client_cm_events", id_events, &events_table },
 	{ "client_cm_resolve", id_resolve, &resolve_table },
 	{ "client_cm_listen", id_listen, &listen_table },
-	{ "client_cm_port", free_port, &method_no_params },
+	{ "client_cm_bind", id_bind, &listen_table },
 	{ "client_cm_connect", id_connect, &terms_table },
 	{ "client_cm_accept", id_accept, &terms_table },
 	{ "client_cm_establish", id_establish, &method_handle_table },

@@ -243,8 +243,15 @@ resolve_ip(const struct ucm_call *call)
 static int
 resolve_route(const struct ucm_call *call)
 {
-	call->id->routed = true;
-	return rl_cm_resolve_route(call->id->rl, (int)call->in->resolve_route.timeout_ms);
+	int rc;
+
+	if (call->id->routed)
+		return ucm_fail(EINVAL, "the route is resolved");
+	call->id->routed = true; /* another thread may be told at once */
+	rc = rl_cm_resolve_route(call->id->rl, (int)call->in->resolve_route.timeout_ms);
+	if (rc != 0)
+		call->id->routed = false;
+	return rc;
 }
 
 /* ---- connections ----------------------------------------------------------------------------- */
@@ -268,6 +275,8 @@ connect_to(const struct ucm_call *call)
 {
 	struct rl_cm_conn_param param = param_of(&call->in->connect.conn_param);
 
+	if (!call->id->routed)
+		return ucm_fail(EINVAL, "the route is not resolved");
 	return rl_cm_connect(call->id->rl, &param);
 }
 
@@ -315,14 +324,15 @@ notify(const struct ucm_call *call)
 }
 
 static int
-set_afonly(struct rl_cm_id *id, const struct rdma_ucm_set_option *o)
+set_flag(struct rl_cm_id *id, const struct rdma_ucm_set_option *o,
+	int (*set)(struct rl_cm_id *id, bool on))
 {
 	int on;
 
 	if (o->optlen != sizeof(on))
-		return ucm_fail(EINVAL, "AFONLY is an int");
+		return ucm_fail(EINVAL, "AFONLY and REUSEADDR are an int");
 	memcpy(&on, (const void *)(uintptr_t)o->optval, sizeof(on));
-	return rl_cm_set_afonly(id, on != 0);
+	return set(id, on != 0);
 }
 
 static int
@@ -335,11 +345,10 @@ set_option(const struct ucm_call *call)
 		return ucm_fail(EINVAL, "an option without a value");
 	if (o->level == RDMA_OPTION_ID && o->optname == RDMA_OPTION_ID_ACK_TIMEOUT)
 		return rl_cm_set_timeout(call->id->rl, *value);
-	/* A port is free again as soon as its listener is gone. */
 	if (o->level == RDMA_OPTION_ID && o->optname == RDMA_OPTION_ID_REUSEADDR)
-		return 0;
+		return set_flag(call->id->rl, o, rl_cm_set_reuseaddr);
 	if (o->level == RDMA_OPTION_ID && o->optname == RDMA_OPTION_ID_AFONLY)
-		return set_afonly(call->id->rl, o);
+		return set_flag(call->id->rl, o, rl_cm_set_afonly);
 	if (o->level == RDMA_OPTION_ID && o->optname == RDMA_OPTION_ID_TOS)
 		return rl_cm_set_tos(call->id->rl, *value);
 	return ucm_fail(EOPNOTSUPP, "options are TOS, REUSEADDR, AFONLY and ACK_TIMEOUT");

@@ -305,6 +305,8 @@ addresses(struct world *w)
 
 	listen_at(w, RL_QPT_RC);
 	OK(rl_cm_create_id(w->s.channel, &id, NULL, RL_PS_TCP));
+	CHECK(rl_cm_bind_addr(id, (struct sockaddr *)&at) == -EADDRINUSE);
+	OK(rl_cm_set_reuseaddr(id, true));
 	OK(rl_cm_bind_addr(id, (struct sockaddr *)&at));
 	CHECK(rl_cm_listen(id, 0) == -EADDRINUSE);
 	OK(rl_cm_destroy_id(id));

@@ -49,29 +49,79 @@ def example(program, *args):
     return programs.start(SOCKET, program, *args)
 
 
-# Arguments: the peer's address, the id's own and its port, and one that it is bound to before.
-# Prints the port that the id has.
-PORT_OF_A_CLIENT = """
-import ctypes, os, socket, struct, sys
+# By ctypes, for the order of calls that no program has.
+CALLS = """
+import ctypes, errno, os, socket, struct, sys
 cm = ctypes.CDLL("librdmacm.so.1", use_errno=True)
 cm.rdma_create_event_channel.restype = ctypes.c_void_p
+cm.rdma_get_src_port.restype = ctypes.c_uint16
 def good(rc):
     if rc != 0:
         sys.exit("errno %d" % ctypes.get_errno())
+def bad(code, rc):
+    if rc == 0 or ctypes.get_errno() != code:
+        sys.exit("returned %d, errno %d" % (rc, ctypes.get_errno()))
 def at(ip, port):
     return struct.pack("=H", socket.AF_INET) + struct.pack("!H4s8x", port, socket.inet_aton(ip))
+def new_id():
+    id = ctypes.c_void_p()
+    good(cm.rdma_create_id(channel, ctypes.byref(id), None, 0x106))
+    return id
+def next_event():
+    event = ctypes.c_void_p()
+    good(cm.rdma_get_cm_event(channel, ctypes.byref(event)))
+    return event
 channel = ctypes.c_void_p(cm.rdma_create_event_channel())
+"""
+
+# Arguments: the peer's address, the id's own and its port, and one that it is bound to before.
+# Prints the port that the id has.
+PORT_OF_A_CLIENT = CALLS + """
 os.environ["TOLD_FD"] = str(ctypes.c_int.from_address(channel.value).value)
-id, event = ctypes.c_void_p(), ctypes.c_void_p()
-good(cm.rdma_create_id(channel, ctypes.byref(id), None, 0x106))
+id = new_id()
 own = at(sys.argv[2], int(sys.argv[3])) if sys.argv[2] else None
 if len(sys.argv) > 4:
     good(cm.rdma_bind_addr(id, at(sys.argv[2] or "0.0.0.0", int(sys.argv[4]))))
 good(cm.rdma_resolve_addr(id, own, at(sys.argv[1], 7471), 2000))
-good(cm.rdma_get_cm_event(channel, ctypes.byref(event)))
-cm.rdma_get_src_port.restype = ctypes.c_uint16
+event = next_event()
 print(socket.ntohs(cm.rdma_get_src_port(id)))
 good(cm.rdma_ack_cm_event(event))
+good(cm.rdma_destroy_id(id))
+"""
+
+# Arguments: the server's address, the client's.
+BOUND_BESIDE_A_LISTENER = CALLS + """
+server, client = sys.argv[1:]
+listener = new_id()
+good(cm.rdma_bind_addr(listener, at(server, 7471)))
+good(cm.rdma_listen(listener, 1))
+for ip in (server, "0.0.0.0"):
+    id = new_id()
+    bad(errno.EADDRINUSE, cm.rdma_bind_addr(id, at(ip, 7471)))
+    good(cm.rdma_bind_addr(id, at(ip, 7472)))
+    good(cm.rdma_destroy_id(id))
+for ip, reuse in ((client, 0), (server, 1)):
+    id = new_id()
+    good(cm.rdma_set_option(id, 0, 1, ctypes.byref(ctypes.c_int(reuse)), 4))
+    good(cm.rdma_bind_addr(id, at(ip, 7471)))
+    if reuse:
+        bad(errno.EADDRINUSE, cm.rdma_listen(id, 1))
+    good(cm.rdma_destroy_id(id))
+good(cm.rdma_destroy_id(listener))
+id = new_id()
+good(cm.rdma_bind_addr(id, at(server, 7471)))
+good(cm.rdma_destroy_id(id))
+"""
+
+# Argument: the peer's address.
+ROUTE_ONCE = CALLS + """
+id, param = new_id(), (ctypes.c_char * 64)()
+good(cm.rdma_resolve_addr(id, None, at(sys.argv[1], 7471), 2000))
+good(cm.rdma_ack_cm_event(next_event()))
+bad(errno.EINVAL, cm.rdma_connect(id, param))
+good(cm.rdma_resolve_route(id, 2000))
+good(cm.rdma_ack_cm_event(next_event()))
+bad(errno.EINVAL, cm.rdma_resolve_route(id, 2000))
 good(cm.rdma_destroy_id(id))
 """
 
@@ -252,6 +302,18 @@ class Rdmacm(unittest.TestCase):
                                 LD_PRELOAD=os.environ["TOLD_PORT"])
                 self.assertEqual(0, code, out)
                 self.assertNotIn("told", out)
+
+    def by_calls(self, script, *args):
+        code, out = run(sys.executable, "-c", script, *args)
+        self.assertEqual(0, code, out)
+
+    def test_bound_beside_a_listener(self):
+        """As with the kernel, bind and not listen says that a port is taken."""
+        self.by_calls(BOUND_BESIDE_A_LISTENER, RIGHT, LEFT)
+
+    def test_route_once(self):
+        """As with the kernel: one route, and no connection without it."""
+        self.by_calls(ROUTE_ONCE, RIGHT)
 
     def test_no_connections_of_XRC(self):
         for program in (["rdma_xserver"], ["rdma_xclient", "-s", RIGHT]):
