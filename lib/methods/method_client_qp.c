@@ -367,10 +367,18 @@ qp_destroy(struct rpc_call *call)
 {
 	const struct p_qp *p = call->params;
 	const int rc = method_client_own_qp(call);
+	struct admin_qp *rec;
+	struct refusal r;
 
 	if (rc != 0)
 		return rc;
-	if (admin_close(&call->client->app->o, admin_find(call->m->admin, p->qp_num))) {
+	rec = admin_find(call->m->admin, p->qp_num);
+	if (rec->mcasts_n != 0) {
+		refuse(&r, EBUSY, "QP %u is a member of %u multicast groups", p->qp_num,
+			rec->mcasts_n);
+		return rpc_refused(call, &r);
+	}
+	if (admin_close(&call->client->app->o, rec)) {
 		app_event_forget(call->client->app, OBJECT_QP, p->qp_num);
 		return rpc_result(call, json_object());
 	}

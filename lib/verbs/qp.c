@@ -177,7 +177,7 @@ vl_create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *init)
 		return vl_none(ENOMEM);
 	rc = create(qp, init, &cap);
 	if (rc == 0 && (init->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0)
-		rc = vl_builder_init(qp, &cap, init->send_ops_flags);
+		rc = vl_builder_init(qp, init, &cap);
 	if (rc != 0) {
 		if (qp->rl != NULL)
 			rl_destroy_qp(qp->rl);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "verbs.h"
 #include "vl.h"
 
 struct vl_builder {
@@ -297,19 +298,28 @@ put_calls(struct vl_qp *v)
 	qp->wr_set_inline_data_list = wr_set_inline_data_list;
 }
 
-int
-vl_builder_init(struct vl_qp *qp, const struct rl_qp_cap *cap, uint64_t ops)
+/* What queue pairs of this type may be given, as send_ops_flags. */
+static uint64_t
+ops_of(enum ibv_qp_type type)
 {
-	const uint64_t known = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
-			       IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM |
-			       IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
-			       IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_SEND_WITH_INV |
-			       IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW |
-			       IBV_QP_EX_WITH_ATOMIC_WRITE | VL_QP_EX_WITH_FLUSH;
+#define IBV_QP_EX_WITH_FLUSH VL_QP_EX_WITH_FLUSH
+#define WR_OPCODE(value, name, completion, has, on) \
+	| (((on) & (1 << type)) != 0 ? (uint64_t)IBV_QP_EX_WITH_##name : 0)
+	return 0
+#include "tables/wr_opcodes.def"
+		;
+#undef WR_OPCODE
+#undef IBV_QP_EX_WITH_FLUSH
+}
+
+int
+vl_builder_init(
+	struct vl_qp *qp, const struct ibv_qp_init_attr_ex *init, const struct rl_qp_cap *cap)
+{
 	struct vl_builder *b;
 
-	if ((ops & ~known) != 0)
-		return vl_why(EOPNOTSUPP, "send_ops_flags has an operation that is not there");
+	if ((init->send_ops_flags & ~ops_of(init->qp_type)) != 0)
+		return vl_why(EOPNOTSUPP, "send_ops_flags has an operation that the type has not");
 	b = calloc(1, sizeof(*b));
 	if (b == NULL)
 		return ENOMEM;

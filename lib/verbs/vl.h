@@ -224,8 +224,9 @@ struct ibv_cq_ex *vl_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init_at
 struct ibv_qp *vl_create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *init);
 /** verbs_context.create_srq_ex. @return NULL with errno. */
 struct ibv_srq *vl_create_srq_ex(struct ibv_context *ctx, struct ibv_srq_init_attr_ex *init);
-/** Fill the calls of ibv_qp_ex. @param ops IBV_QP_EX_WITH_…. @return 0 or an errno. */
-int vl_builder_init(struct vl_qp *qp, const struct rl_qp_cap *cap, uint64_t ops);
+/** Fill the calls of ibv_qp_ex. @param cap what the QP got. @return 0 or an errno. */
+int vl_builder_init(
+	struct vl_qp *qp, const struct ibv_qp_init_attr_ex *init, const struct rl_qp_cap *cap);
 /** What it took. */
 void vl_builder_free(struct vl_qp *qp);
 /** Fill the calls of ibv_cq_ex. */

@@ -423,7 +423,13 @@ memberships(struct peers *s)
 	s->qp[1]->qp_num ^= 1; /* whose? */
 	CHECK(rl_attach_mcast(s->qp[1], &gid, 0) == -ENOENT);
 	s->qp[1]->qp_num ^= 1;
-	/* They go with the queue pair. */
+	/* As with libibverbs: a member is not destroyed. */
+	CHECK(rl_destroy_qp(s->qp[1]) == -EBUSY);
+	while (--n > 0) {
+		snprintf(ip, sizeof(ip), "239.1.1.%d", n - 1);
+		OK(rl_gid_from_ip(ip, &gid));
+		OK(rl_detach_mcast(s->qp[1], &gid, 0));
+	}
 }
 
 /* RT-04, RT-05: an address that nobody has, and one that no route reaches. */

@@ -26,6 +26,44 @@ wait_for(uint64_t wr_id)
 	CHECK(n == 1 && wc.status == IBV_WC_SUCCESS && wc.wr_id == wr_id);
 }
 
+/* Programs probe with it: what the type has not is refused when the queue pair is made. */
+static void
+refused_ops(void)
+{
+	static const struct {
+		enum ibv_qp_type type;
+		uint64_t has, lacks;
+	} rows[] = {
+		{ IBV_QPT_RC, IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_SEND_WITH_INV,
+			IBV_QP_EX_WITH_TSO },
+		{ IBV_QPT_UC, IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM,
+			IBV_QP_EX_WITH_RDMA_READ },
+		{ IBV_QPT_UC, IBV_QP_EX_WITH_BIND_MW, IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD },
+		{ IBV_QPT_UD, IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM,
+			IBV_QP_EX_WITH_RDMA_WRITE },
+		{ IBV_QPT_XRC_SEND, IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_RDMA_WRITE,
+			IBV_QP_EX_WITH_TSO },
+	};
+	struct ibv_qp_init_attr_ex init = {
+		.cap = { .max_send_wr = 4, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1 },
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+		.pd = e[0].pd,
+		.send_cq = e[0].cq,
+		.recv_cq = e[0].cq
+	};
+
+	for (uint32_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct ibv_qp *qp;
+
+		init.qp_type = rows[i].type;
+		init.send_ops_flags = rows[i].has;
+		CHECK((qp = ibv_create_qp_ex(e[0].ctx, &init)) != NULL);
+		CHECK(ibv_destroy_qp(qp) == 0);
+		init.send_ops_flags = rows[i].has | rows[i].lacks;
+		CHECK(ibv_create_qp_ex(e[0].ctx, &init) == NULL && errno == EOPNOTSUPP);
+	}
+}
+
 int
 main(void)
 {
@@ -37,6 +75,7 @@ main(void)
 	uint32_t room;
 
 	ends_open(e, 7);
+	refused_ops();
 	CHECK((own = ibv_reg_mr(e[0].pd, from, sizeof(from), ALL_ACCESS)) != NULL);
 	CHECK((other = ibv_reg_mr(e[1].pd, to, sizeof(to), ALL_ACCESS)) != NULL);
 	CHECK(ibv_destroy_qp(e[0].qp) == 0);

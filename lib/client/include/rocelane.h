@@ -332,7 +332,10 @@ int rl_create_qp(struct rl_pd *pd, struct rl_qp_init_attr *init, struct rl_qp **
 int rl_modify_qp(struct rl_qp *qp, const struct rl_qp_attr *attr, int mask);
 /** All attributes, whatever the mask; `init` may be NULL. */
 int rl_query_qp(struct rl_qp *qp, struct rl_qp_attr *attr, int mask, struct rl_qp_init_attr *init);
-/** Its sends are let go, then work vanishes, as with RESET. Waits for acknowledged events. */
+/**
+ * Its sends are let go, then work vanishes, as with RESET. Waits for acknowledged events.
+ * @return -EBUSY: it is a member of multicast groups.
+ */
 int rl_destroy_qp(struct rl_qp *qp);
 
 /* ---- shared receive queues ------------------------------------------------------------------- */
