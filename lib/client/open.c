@@ -369,6 +369,25 @@ rl_query_device(struct rl_context *pub, struct rl_device_attr *attr)
 }
 
 int
+rl_query_clock(struct rl_context *pub, struct rl_clock *now)
+{
+	struct context *ctx = context_of(pub);
+	json_t *o = NULL;
+	int rc;
+
+	client_lock(ctx);
+	rc = client_call(ctx, "client_clock", NULL, -1, &o);
+	client_unlock(ctx);
+	if (rc != 0)
+		return rc;
+	*now = (struct rl_clock){ .timestamp_ns = (uint64_t)json_integer_value(
+					  json_object_get(o, "time_ns")),
+		.wall_ns = (uint64_t)json_integer_value(json_object_get(o, "wall_ns")) };
+	json_decref(o);
+	return 0;
+}
+
+int
 client_check_port(const struct context *ctx, uint8_t port_num)
 {
 	if (port_num >= 1 && port_num <= ctx->pub.num_ports)

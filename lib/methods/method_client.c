@@ -10,6 +10,7 @@
 
 #include "methods.h"
 #include "method_client.h"
+#include "wall.h"
 
 static const struct conf_field handle_rows[] = {
 	P_U32(p_handle, handle, 1, UINT32_MAX, P_REQUIRED),
@@ -400,6 +401,19 @@ watch(struct rpc_call *call)
 	return rpc_result(call, json_object());
 }
 
+/* What completions' times are, as people count time. */
+static int
+clock_now(struct rpc_call *call)
+{
+	struct env *env = call->m->env;
+	const ns_t now = env->w.clock();
+	json_t *o = json_object();
+
+	json_object_set_new(o, "time_ns", conf_json_u64(now));
+	json_object_set_new(o, "wall_ns", conf_json_u64(wall_ns(env, now)));
+	return rpc_result(call, o);
+}
+
 const struct rpc_method methods_client_open[] = {
 	{ "client_open", open_client, &open_table },
 	{ NULL, NULL, NULL },
@@ -414,5 +428,6 @@ const struct rpc_method methods_client[] = {
 	{ "client_channel_destroy", channel_destroy, &method_handle_table },
 	{ "client_events", events, &events_table },
 	{ "client_watch", watch, &watch_table },
+	{ "client_clock", clock_now, &method_no_params },
 	{ NULL, NULL, NULL },
 };

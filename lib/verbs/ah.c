@@ -56,6 +56,7 @@ ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 		free(ah);
 		return vl_none(err);
 	}
+	vl_pd_used(pd, 1);
 	ah->pub.context = pd->context;
 	ah->pub.pd = pd;
 	return &ah->pub;
@@ -67,8 +68,10 @@ ibv_destroy_ah(struct ibv_ah *pub)
 	struct vl_ah *ah = (struct vl_ah *)pub;
 	const int rc = rl_destroy_ah(ah->rl);
 
-	if (rc == 0)
+	if (rc == 0) {
+		vl_pd_used(pub->pd, -1);
 		free(ah);
+	}
 	return vl_result(rc);
 }
 

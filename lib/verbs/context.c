@@ -22,6 +22,8 @@ vl_context_ops(struct vl_context *c)
 	c->pub.create_cq_ex = vl_create_cq_ex;
 	c->pub.create_qp_ex = vl_create_qp_ex;
 	c->pub.create_srq_ex = vl_create_srq_ex;
+	c->pub.query_rt_values = vl_query_rt_values;
+	vl_domain_ops(&c->pub);
 	vl_mw_ops(ops);
 	vl_xrc_ops(&c->pub);
 }

@@ -122,21 +122,37 @@ ibv_create_cq(struct ibv_context *ctx, int cqe, void *cq_context, struct ibv_com
 struct ibv_cq_ex *
 vl_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init_attr_ex *init)
 {
-	const uint64_t known = IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP;
+	const uint64_t known = IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
+			       IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
+	const bool in_domain = (init->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) != 0;
+	struct rl_clock now = { .wall_ns = 0 };
 	struct vl_cq *cq;
+	int rc;
 
 	if ((init->wc_flags & ~known) != 0)
 		return vl_none(vl_why(EOPNOTSUPP, "a wc_flag that no completion has here"));
-	if ((init->comp_mask & ~(uint32_t)IBV_CQ_INIT_ATTR_MASK_FLAGS) != 0)
-		return vl_none(vl_why(EOPNOTSUPP, "a comp_mask beyond FLAGS"));
+	if ((init->comp_mask & ~(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD)) != 0)
+		return vl_none(vl_why(EOPNOTSUPP, "a comp_mask beyond FLAGS and PD"));
+	if (in_domain && !vl_is_parent_domain(init->parent_domain))
+		return vl_none(vl_why(EINVAL, "no parent domain"));
 	if ((init->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) != 0 &&
 		(init->flags & ~(uint32_t)IBV_CREATE_CQ_ATTR_SINGLE_THREADED) != 0)
 		return vl_none(vl_why(EOPNOTSUPP, "flags beyond SINGLE_THREADED"));
 	if (init->cqe > INT32_MAX)
 		return vl_none(vl_why(EINVAL, "more entries than any queue has"));
+	if ((init->wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK) != 0) {
+		rc = rl_query_clock(vl_context_of(ctx)->rl, &now);
+		if (rc != 0)
+			return vl_none(-rc);
+	}
 	cq = cq_new(ctx, (int)init->cqe, init->cq_context, init->channel, init->comp_vector);
 	if (cq == NULL)
 		return NULL;
+	cq->to_wall = now.wall_ns - now.timestamp_ns;
+	if (in_domain) {
+		cq->domain = init->parent_domain;
+		vl_pd_used(cq->domain, 1);
+	}
 	vl_cq_ex_init(cq);
 	return &cq->pub;
 }
@@ -161,6 +177,7 @@ ibv_destroy_cq(struct ibv_cq *pub)
 		return vl_result(rc);
 	if (pub->channel != NULL)
 		__atomic_fetch_sub(&pub->channel->refcnt, 1, __ATOMIC_RELAXED);
+	vl_pd_used(cq->domain, -1);
 	pthread_mutex_destroy(&pub->mutex);
 	pthread_cond_destroy(&pub->cond);
 	free(cq);

@@ -48,6 +48,7 @@ READ(uint32_t, slid, 0)
 READ(uint8_t, sl, vl_wc_sl(&cq->wc))
 READ(uint8_t, dlid_path_bits, 0)
 READ(uint64_t, completion_ts, cq->wc.timestamp_ns)
+READ(uint64_t, completion_wallclock_ns, cq->wc.timestamp_ns + cq->to_wall)
 /* clang-format on */
 
 void
@@ -69,4 +70,5 @@ vl_cq_ex_init(struct vl_cq *cq)
 	p->read_sl = read_sl;
 	p->read_dlid_path_bits = read_dlid_path_bits;
 	p->read_completion_ts = read_completion_ts;
+	p->read_completion_wallclock_ns = read_completion_wallclock_ns;
 }

@@ -34,8 +34,13 @@ int
 ibv_dealloc_pd(struct ibv_pd *pub)
 {
 	struct vl_pd *pd = (struct vl_pd *)pub;
-	const int rc = rl_dealloc_pd(pd->rl);
+	int rc;
 
+	if (pd->base != NULL)
+		return vl_result(vl_parent_domain_free(pd));
+	if (__atomic_load_n(&pd->users, __ATOMIC_RELAXED) != 0)
+		return vl_result(vl_why(-EBUSY, "a parent domain has it"));
+	rc = rl_dealloc_pd(pd->rl);
 	if (rc == 0)
 		free(pd);
 	return vl_result(rc);
@@ -133,6 +138,7 @@ ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, un
 		say(addr, length, why != NULL ? why : rl_last_error());
 		return vl_none(err);
 	}
+	vl_pd_used(pd, 1);
 	mr->pub = (struct ibv_mr){ .context = pd->context,
 		.pd = pd,
 		.addr = addr,
@@ -251,8 +257,11 @@ ibv_rereg_mr(
 		return IBV_REREG_MR_ERR_INPUT; /* the one that says: it is as before */
 	}
 	mr->written = written;
-	if (to != NULL)
+	if (to != NULL) {
+		vl_pd_used(pub->pd, -1);
+		vl_pd_used(pd, 1);
 		pub->pd = pd;
+	}
 	pub->lkey = mr->rl->lkey;
 	pub->rkey = mr->rl->rkey;
 	return 0;
@@ -272,8 +281,10 @@ ibv_dereg_mr(struct ibv_mr *pub)
 	if (rc == 0)
 		vl_spans_put(&mr->spans);
 	vl_spans_unlock();
-	if (rc == 0)
+	if (rc == 0) {
+		vl_pd_used(pub->pd, -1);
 		free(mr);
+	}
 	return vl_result(rc);
 }
 

@@ -20,6 +20,7 @@ alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 	}
 	/* From now on a request may name one: see vl_post_send(). */
 	__atomic_store_n(&vl_context_of(pd->context)->windows, true, __ATOMIC_RELEASE);
+	vl_pd_used(pd, 1);
 	mw->pub = (struct ibv_mw){
 		.context = pd->context, .pd = pd, .rkey = mw->rl->rkey, .type = type
 	};
@@ -32,8 +33,10 @@ dealloc_mw(struct ibv_mw *pub)
 	struct vl_mw *mw = (struct vl_mw *)pub;
 	const int rc = rl_dealloc_mw(mw->rl);
 
-	if (rc == 0)
+	if (rc == 0) {
+		vl_pd_used(pub->pd, -1);
 		free(mw);
+	}
 	return vl_result(rc);
 }
 

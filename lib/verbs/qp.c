@@ -149,7 +149,7 @@ put_base(struct vl_qp *qp, struct ibv_context *ctx, const struct ibv_qp_init_att
 {
 	qp->pub.qp_base = (struct ibv_qp){ .context = ctx,
 		.qp_context = init->qp_context,
-		.pd = init->pd,
+		.pd = (init->comp_mask & IBV_QP_INIT_ATTR_PD) != 0 ? init->pd : NULL,
 		.send_cq = init->send_cq,
 		.recv_cq = init->recv_cq,
 		.srq = init->srq,
@@ -159,6 +159,7 @@ put_base(struct vl_qp *qp, struct ibv_context *ctx, const struct ibv_qp_init_att
 		.qp_type = init->qp_type };
 	pthread_mutex_init(&qp->pub.qp_base.mutex, NULL);
 	pthread_cond_init(&qp->pub.qp_base.cond, NULL);
+	vl_pd_used(qp->pub.qp_base.pd, 1);
 }
 
 struct ibv_qp *
@@ -246,6 +247,7 @@ ibv_destroy_qp(struct ibv_qp *pub)
 
 	if (rc != 0)
 		return vl_result(rc);
+	vl_pd_used(pub->pd, -1);
 	vl_builder_free(qp);
 	pthread_mutex_destroy(&pub->mutex);
 	pthread_cond_destroy(&pub->cond);

@@ -31,6 +31,7 @@ srq_new(struct ibv_pd *pd, void *srq_context, struct ibv_srq_attr *attr, struct 
 	srq->pub.context = pd->context;
 	srq->pub.srq_context = srq_context;
 	srq->pub.pd = pd;
+	vl_pd_used(pd, 1);
 	pthread_mutex_init(&srq->pub.mutex, NULL);
 	pthread_cond_init(&srq->pub.cond, NULL);
 	attr->max_wr = a->attr.max_wr;
@@ -99,6 +100,7 @@ ibv_destroy_srq(struct ibv_srq *pub)
 
 	if (rc != 0)
 		return vl_result(rc);
+	vl_pd_used(pub->pd, -1);
 	pthread_mutex_destroy(&pub->mutex);
 	pthread_cond_destroy(&pub->cond);
 	free(srq);

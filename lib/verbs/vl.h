@@ -70,6 +70,9 @@ struct vl_context {
 struct vl_pd {
 	struct ibv_pd pub;
 	struct rl_pd *rl;
+	struct vl_pd *base; /* of a parent domain; NULL: it is none */
+	struct vl_td *td;   /* of a parent domain, or NULL */
+	uint32_t users;     /* of a parent domain: what was made with it; else parent domains */
 };
 
 struct vl_mr {
@@ -98,7 +101,9 @@ struct vl_channel {
 struct vl_cq {
 	struct ibv_cq_ex pub;
 	struct rl_cq *rl;
-	struct rl_wc wc; /* the one that start_poll() and next_poll() stand on */
+	struct rl_wc wc;       /* the one that start_poll() and next_poll() stand on */
+	uint64_t to_wall;      /* what to add to its time for the time of day */
+	struct ibv_pd *domain; /* a parent domain that it was made with, or NULL */
 };
 
 struct vl_srq {
@@ -205,6 +210,16 @@ int vl_query_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr *a
 /** verbs_context.query_device_ex: at most `len` bytes are written. @return 0 or an errno. */
 int vl_query_device_ex(struct ibv_context *ctx, const struct ibv_query_device_ex_input *input,
 	struct ibv_device_attr_ex *attr, size_t len);
+/** verbs_context.query_rt_values: the clock of completion_ts. @return 0 or an errno. */
+int vl_query_rt_values(struct ibv_context *ctx, struct ibv_values_ex *values);
+/** Calls for thread and parent domains. */
+void vl_domain_ops(struct verbs_context *pub);
+/** Is it a parent domain? */
+bool vl_is_parent_domain(const struct ibv_pd *pd);
+/** Something was made with it, or is gone again. @param by 1 or -1. */
+void vl_pd_used(struct ibv_pd *pd, int by);
+/** Free a parent domain, but not what it stands for. @return 0, or -EBUSY. */
+int vl_parent_domain_free(struct vl_pd *pd);
 /** How many GIDs the port has. */
 int vl_gids(struct ibv_context *ctx);
 

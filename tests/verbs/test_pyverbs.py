@@ -18,12 +18,13 @@ import unittest
 LONG = "--long" in sys.argv
 SOURCE = "/usr/share/doc/rdma-core/tests"
 QUICK = ("test_addr", "test_atomic", "test_cq", "test_cqex", "test_device", "test_mr", "test_pd",
-         "test_qp")
-PASS = 95 if LONG else 70   # at least; the rest needs other hardware, or what is not there
+         "test_qp", "test_rdmacm")
+PASS = 111 if LONG else 70   # at least; the rest needs other hardware, or what is not there
+IP = "10.77.0.1"            # of rocelane0, for connections
 # What a test may be skipped for.
-REASONS = r"MLX5|mlx5|EFA|ODP|[Dd]evice memory|dmabuf|Raw Packet|RAW QP|QP type 8|Parent Domain|" \
+REASONS = r"MLX5|mlx5|EFA|ODP|[Dd]evice memory|dmabuf|Raw Packet|RAW QP|QP type 8|" \
     r"huge pages|CUDA|PCI device|real time|timestamp|gid indices|Extended CQ|" \
-    r"Extended QP|[Ii]mport|multicast|rc_atomic_write|net interface"
+    r"Extended QP|[Ii]mport|multicast|rc_atomic_write"
 
 
 class PyVerbs(unittest.TestCase):
@@ -36,6 +37,20 @@ class PyVerbs(unittest.TestCase):
         for path in glob.glob(os.path.join(self.tests, "*.gz")):
             with gzip.open(path) as packed, open(path[:-3], "wb") as f:
                 shutil.copyfileobj(packed, f)
+        self.give_address()
+
+    def give_address(self):
+        """They ask the kernel's interface for the address of a device's port. There is none."""
+        path = os.path.join(self.tests, "base.py")
+        with open(path, encoding="utf-8") as f:
+            text = f.read()
+        body = "    def _get_ip_mac(self, dev, port, idx):\n"
+        self.assertEqual(1, text.count(body))
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(text.replace(body, body + f"""\
+        self.args.append([dev, port, idx, "{IP}", None])
+        return
+"""))
 
     def test_all(self):
         chosen = [] if LONG else [arg for name in QUICK for arg in ("-k", f"tests.{name}.*")]

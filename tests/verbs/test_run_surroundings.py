@@ -82,6 +82,10 @@ class Faults(Beside):
         code, out, err = self.run_it(os.environ["VERBS_WHOLE"])
         self.assertEqual((0, "all or nothing\n"), (code, out), err)
 
+    def test_domains_and_clock(self):
+        code, out, err = self.run_it(os.environ["VERBS_DOMAINS"])
+        self.assertEqual((0, "domains\n"), (code, out), err)
+
     def test_for_no_port(self):
         for rules, words in (({"p0": {"rules": [DROP]}}, ("p0", "rocelane0, rocelane1")),
                              ({"rocelane0": {"rules": [DROP]}, "rocelane2": {}},

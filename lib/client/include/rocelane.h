@@ -158,6 +158,13 @@ int rl_open(const char *socket, struct rl_context **ctx);
 int rl_close(struct rl_context *ctx);
 /** What the dataplane is, and how much of everything one client may have. @return 0, or -errno. */
 int rl_query_device(struct rl_context *ctx, struct rl_device_attr *attr);
+/** One moment on two clocks. */
+struct rl_clock {
+	uint64_t timestamp_ns; /* as in struct rl_wc */
+	uint64_t wall_ns;      /* since 1970, UTC */
+};
+/** The present. @return 0, or -errno. */
+int rl_query_clock(struct rl_context *ctx, struct rl_clock *now);
 /** @param port_num from 1. @return -EINVAL: no such port. */
 int rl_query_port(struct rl_context *ctx, uint8_t port_num, struct rl_port_attr *attr);
 /** Addresses of a port, IPv4 first. @return -EINVAL: no such port or index. */
@@ -235,7 +242,7 @@ struct rl_wc {
 	unsigned int wc_flags; /* Below: not of libibverbs. */
 	uint32_t psn;          /* of the packet that caused an error */
 	uint8_t grh_ip;        /* with RL_WC_GRH: version of the IP header there, 4 or 6 */
-	uint64_t timestamp_ns; /* when the dataplane added it, on a clock of its own */
+	uint64_t timestamp_ns; /* when it was added; rl_query_clock() */
 };
 
 /**
