@@ -388,15 +388,16 @@ rl_cm_set_tos(struct rl_cm_id *pub, uint8_t tos)
 int
 rl_cm_listen(struct rl_cm_id *pub, int backlog)
 {
-	static const char *const types[] = {
-		[RL_QPT_RC] = "RC", [RL_QPT_UC] = "UC", [RL_QPT_UD] = "UD"
-	};
+	static const char *const types[] = { [RL_QPT_RC] = "RC",
+		[RL_QPT_UC] = "UC",
+		[RL_QPT_UD] = "UD",
+		[RL_QPT_XRC_RECV] = "XRC_RECV" };
 	struct context *ctx = context_of(pub->context);
 	struct cm_id *id = cm_id_of(pub);
 	json_t *params, *result;
 	int rc;
 
-	if (id->handle != 0 || pub->qp_type < RL_QPT_RC || pub->qp_type > RL_QPT_UD)
+	if (id->handle != 0 || pub->qp_type >= ARRAY_LEN(types) || types[pub->qp_type] == NULL)
 		return client_fail(EINVAL, "the id listens, or has a peer, or is of no such type");
 	params = place_json(id, &id->local);
 	json_object_set_new(params, "backlog", json_integer(backlog > 0 ? backlog : 0));

@@ -18,6 +18,8 @@ rl_cm_init_qp_attr(struct rl_cm_id *pub, struct rl_qp_attr *attr, int *mask)
 	const struct cm_id *id = cm_id_of(pub);
 	const enum rl_qp_state to = attr->qp_state;
 	const bool rc = pub->qp_type == RL_QPT_RC, ud = pub->qp_type == RL_QPT_UD;
+	const bool asks = rc || pub->qp_type == RL_QPT_XRC_SEND;
+	const bool answers = rc || pub->qp_type == RL_QPT_XRC_RECV;
 
 	if (to != RL_QPS_INIT && !ud && !id->has_attr)
 		return client_fail(EINVAL, "the peer has said nothing yet");
@@ -36,13 +38,14 @@ rl_cm_init_qp_attr(struct rl_cm_id *pub, struct rl_qp_attr *attr, int *mask)
 	} else if (to == RL_QPS_RTR && !ud) {
 		attr->min_rnr_timer = RNR_TIMER;
 		*mask |= RL_QP_AV | RL_QP_PATH_MTU | RL_QP_DEST_QPN | RL_QP_RQ_PSN;
-		if (rc)
+		if (answers)
 			*mask |= RL_QP_MAX_DEST_RD_ATOMIC | RL_QP_MIN_RNR_TIMER;
 	} else if (to == RL_QPS_RTS) {
 		*mask |= RL_QP_SQ_PSN;
-		if (rc)
-			*mask |= RL_QP_TIMEOUT | RL_QP_RETRY_CNT | RL_QP_RNR_RETRY |
-				 RL_QP_MAX_QP_RD_ATOMIC;
+		if (asks || answers)
+			*mask |= RL_QP_TIMEOUT;
+		if (asks)
+			*mask |= RL_QP_RETRY_CNT | RL_QP_RNR_RETRY | RL_QP_MAX_QP_RD_ATOMIC;
 	}
 	return 0;
 }

@@ -6,7 +6,7 @@
 
 #include "cm.h"
 
-enum { SERVICE_UD = 8 };
+enum { SERVICE_RC = 0, SERVICE_UC = 1, SERVICE_XRC = 3, SERVICE_UD = 8 };
 
 static const char *const names[] = { "ADDR_RESOLVED", "ADDR_ERROR", "ROUTE_RESOLVED", "ROUTE_ERROR",
 	"CONNECT_REQUEST", "CONNECT_RESPONSE", "CONNECT_ERROR", "UNREACHABLE", "REJECTED",
@@ -69,7 +69,10 @@ take_addresses(struct cm_id *id, const json_t *o)
 static struct cm_id *
 new_id(struct context *ctx, const json_t *o, struct cm_id *listener)
 {
-	static const enum rl_qp_type types[] = { RL_QPT_RC, RL_QPT_UC };
+	static const enum rl_qp_type types[] = { [SERVICE_RC] = RL_QPT_RC,
+		[SERVICE_UC] = RL_QPT_UC,
+		[SERVICE_XRC] = RL_QPT_XRC_RECV,
+		[SERVICE_UD] = RL_QPT_UD };
 	struct cm_id *id = client_cm_id_new((struct cm_channel *)listener->pub.channel,
 		listener->pub.id_context, listener->pub.ps);
 	const uint32_t service = number(o, "service");
@@ -78,10 +81,8 @@ new_id(struct context *ctx, const json_t *o, struct cm_id *listener)
 		return NULL;
 	id->handle = number(o, "handle");
 	id->peers = true;
-	if (service < ARRAY_LEN(types))
+	if (service < ARRAY_LEN(types) && types[service] != 0)
 		id->pub.qp_type = types[service];
-	else if (service == SERVICE_UD)
-		id->pub.qp_type = RL_QPT_UD;
 	(void)ctx;
 	return id;
 }

@@ -129,8 +129,6 @@ create_id(const struct ucm_call *call)
 
 	if (c->ps != RDMA_PS_TCP && c->ps != RDMA_PS_UDP && c->ps != RDMA_PS_IB)
 		return ucm_fail(EPROTONOSUPPORT, "port spaces are TCP, UDP, and IB");
-	if (c->qp_type == IBV_QPT_XRC_SEND || c->qp_type == IBV_QPT_XRC_RECV)
-		return ucm_fail(EOPNOTSUPP, "connections are of RC, UC and UD, not of XRC");
 	rc = rl_cm_create_id(call->file->channel, &rl, NULL, (enum rl_cm_port_space)c->ps);
 	if (rc != 0)
 		return rc;

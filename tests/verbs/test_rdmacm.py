@@ -147,9 +147,9 @@ class Rdmacm(unittest.TestCase):
         self.until_listeners(serves, True)
         return serves
 
-    def play(self, program, server, client):
+    def play(self, program, server, client, other=None):
         """What both print; both succeed."""
-        return self.meet(self.serve(program, *server), run(program, *client))
+        return self.meet(self.serve(program, *server), run(other or program, *client))
 
     def meet(self, serves, asked):
         """Both ends' output, once both have ended well."""
@@ -315,11 +315,12 @@ class Rdmacm(unittest.TestCase):
         """As with the kernel: one route, and no connection without it."""
         self.by_calls(ROUTE_ONCE, RIGHT)
 
-    def test_no_connections_of_XRC(self):
-        for program in (["rdma_xserver"], ["rdma_xclient", "-s", RIGHT]):
-            code, out = run(*program, "-c", "x")
-            self.assertNotEqual(0, code, out)
-            self.assertIn("rdma_create_ep: Operation not supported", out)
+    def test_connections_of_XRC(self):
+        """The answer brings the number of the shared receive queue that the client sends to."""
+        for service in ("x", "r"):
+            outs = self.play("rdma_xserver", ["-c", service], ["-s", RIGHT, "-c", service],
+                             "rdma_xclient")
+            self.assertIn("end 0", outs[0] + outs[1])
 
     def mckey(self, group, members, sender):
         """One sends ten datagrams, the others get each. mckey does not wait for its sends: it posts

@@ -8,7 +8,8 @@
  * other end may be rocelane, Linux, or whatever else speaks RDMA IP CM. What differs:
  *   - a call returns 0 or -errno, rl_last_error() says why; objects come out by a parameter;
  *   - every channel is of one context, and every id has a channel: there is no synchronous mode;
- *   - RC and UC (and XRC_SEND, which asks), and UD; groups are joined by rl_attach_mcast();
+ *   - RC, UC, XRC (XRC_SEND asks, XRC_RECV listens and answers), and UD; rl_attach_mcast() joins
+ *     groups;
  *   - a port of the dataplane takes the place of a device; IPv4 and IPv6 addresses are the ports'.
  *
  * A server: create_event_channel, create_id, bind_addr, listen; for each CONNECT_REQUEST, whose
