@@ -56,7 +56,7 @@ fill(struct perf *p, uint32_t qp, uint64_t size, bool more)
 		if (work_post(p, qp, size, last || (c->posted + 1) % every == 0) != 0)
 			return -1;
 	}
-	return 0;
+	return work_flush(p, qp);
 }
 
 int

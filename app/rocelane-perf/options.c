@@ -80,6 +80,7 @@ usage(void)
 	      "  -r, --rx-depth N        receives posted on a queue pair (512)\n"
 	      "  -Q, --cq-mod N          a completion for every Nth request (100; 1 for\n"
 	      "                          messages of more than 8 KiB)\n"
+	      "  -l, --post_list N       requests handed over in one list (1)\n"
 	      "  -m, --mtu BYTES         path MTU (the port's)\n"
 	      "  -I, --inline_size BYTES longest message sent inline\n"
 	      "  -o, --outs N            READs and atomics in flight (16)\n"
@@ -242,6 +243,8 @@ option(struct perf_options *o, int c, const char *arg)
 		return number32("-t", arg, 1, 32768, &o->tx_depth);
 	case 'r':
 		return number32("-r", arg, 1, 32768, &o->rx_depth);
+	case 'l':
+		return number32("-l", arg, 1, PERF_LIST_MAX, &o->post_list);
 	case 'Q':
 		return number32("-Q", arg, 1, 1024, &o->cq_mod);
 	case 'I':
@@ -337,6 +340,10 @@ settle(struct perf_options *o)
 		fprintf(stderr, "rocelane-perf: a latency test has one queue pair: leave -q out\n");
 		return PERF_USAGE;
 	}
+	if (o->lat && o->post_list > 1) {
+		fprintf(stderr, "rocelane-perf: a latency test posts one by one: leave -l out\n");
+		return PERF_USAGE;
+	}
 	if (o->all_sizes && o->duration_s > 0) {
 		fprintf(stderr, "rocelane-perf: -a goes by iterations: leave -D out\n");
 		return PERF_USAGE;
@@ -373,6 +380,7 @@ options_parse(struct perf_options *o, int argc, char **argv)
 		{ "tx-depth", required_argument, NULL, 't' },
 		{ "rx-depth", required_argument, NULL, 'r' },
 		{ "cq-mod", required_argument, NULL, 'Q' },
+		{ "post_list", required_argument, NULL, 'l' },
 		{ "mtu", required_argument, NULL, 'm' },
 		{ "inline_size", required_argument, NULL, 'I' },
 		{ "outs", required_argument, NULL, 'o' },
@@ -401,12 +409,13 @@ options_parse(struct perf_options *o, int argc, char **argv)
 	*o = (struct perf_options){ .type = RL_QPT_RC,
 		.qps = 1,
 		.rx_depth = 512,
+		.post_list = 1,
 		.out_reads = 16,
 		.qp_timeout = 14,
 		.port = 18515,
 		.handshake_s = 30,
 		.atomic = PERF_FETCH_AND_ADD };
-	while ((c = getopt_long(argc, argv, "c:s:an:D:q:t:r:Q:m:I:o:A:u:ed:i:x:p:RFhV", longs,
+	while ((c = getopt_long(argc, argv, "c:s:an:D:q:t:r:Q:l:m:I:o:A:u:ed:i:x:p:RFhV", longs,
 			NULL)) != -1) {
 		rc = option(o, c, optarg);
 		if (rc != PERF_OK)

@@ -19,6 +19,8 @@
 #define PERF_QKEY    0x11111111 /* perftest's */
 #define PERF_GRH     40         /* bytes ahead of a received datagram */
 
+#define PERF_LIST_MAX 64 /* requests of a list */
+
 enum perf_verb { PERF_SEND, PERF_WRITE, PERF_READ, PERF_ATOMIC };
 enum perf_atomic { PERF_CMP_AND_SWAP, PERF_FETCH_AND_ADD };
 enum perf_exit { PERF_OK = 0, PERF_FAILED = 1, PERF_USAGE = 2 };
@@ -43,6 +45,7 @@ struct perf_options {
 	uint32_t tx_depth;
 	uint32_t rx_depth;
 	uint32_t cq_mod;
+	uint32_t post_list; /* requests of a list */
 	uint32_t inline_size;
 	uint32_t mtu; /* bytes, 0: the port's */
 	uint32_t out_reads;
@@ -169,7 +172,11 @@ struct perf {
 	struct perf_dest *mine;
 	struct perf_dest *theirs;
 	struct perf_count *count; /* by QP */
-	uint64_t done;            /* requests completed */
+	/* Requests of one QP that are not handed over yet. */
+	struct rl_send_wr list[PERF_LIST_MAX];
+	struct rl_sge list_sge[PERF_LIST_MAX];
+	uint32_t listed;
+	uint64_t done; /* requests completed */
 	uint64_t received;
 	uint64_t wrong; /* messages that were not as they should be */
 	struct hist hist;
@@ -233,8 +240,10 @@ uint64_t now_ns(void);
 /** SIGINT and SIGTERM end the run; before anything else. */
 void work_init(void);
 bool work_stopped(void);
-/** The next request of a QP. @return 0 or -1 with a message. */
+/** The next request of a QP; work_flush() follows the last one. @return 0 or -1 with a message. */
 int work_post(struct perf *p, uint32_t qp, uint64_t size, bool signaled);
+/** Hand over what is listed. @return 0 or -1 with a message. */
+int work_flush(struct perf *p, uint32_t qp);
 int work_post_recv(struct perf *p, uint32_t qp, uint64_t size);
 /**
  * Take completions and count them: sends in p->done, receives in p->received, each as validated.

@@ -174,6 +174,20 @@ before_post(struct perf *p, uint32_t i, uint64_t n, uint64_t size)
 }
 
 int
+work_flush(struct perf *p, uint32_t qp)
+{
+	int rc;
+
+	if (p->listed == 0)
+		return 0;
+	for (uint32_t i = 0; i + 1 < p->listed; i++)
+		p->list[i].next = &p->list[i + 1];
+	p->listed = 0;
+	rc = rl_post_send(p->qp[qp], p->list, NULL);
+	return rc == 0 ? 0 : refused("post", rc);
+}
+
+int
 work_post(struct perf *p, uint32_t qp, uint64_t size, bool signaled)
 {
 	static const enum rl_wr_opcode opcodes[] = { [PERF_SEND] = RL_WR_SEND,
@@ -183,41 +197,42 @@ work_post(struct perf *p, uint32_t qp, uint64_t size, bool signaled)
 	const struct perf_dest *to = ends_peer(p, qp);
 	const uint64_t n = c->posted;
 	const uint64_t offset = place_of(&p->sent_at, n);
-	struct rl_sge sge = { .addr = (uint64_t)(uintptr_t)ends_local(p, qp) + offset,
+	struct rl_sge *sge = &p->list_sge[p->listed];
+	struct rl_send_wr *wr = &p->list[p->listed];
+
+	*sge = (struct rl_sge){ .addr = (uint64_t)(uintptr_t)ends_local(p, qp) + offset,
 		.length = (uint32_t)size,
 		.lkey = p->mr->lkey };
-	struct rl_send_wr wr = {
-		.sg_list = &sge, .num_sge = 1, .send_flags = signaled ? RL_SEND_SIGNALED : 0
+	*wr = (struct rl_send_wr){
+		.sg_list = sge, .num_sge = 1, .send_flags = signaled ? RL_SEND_SIGNALED : 0
 	};
-	int rc;
-
 	if (p->o.validate)
 		before_post(p, qp, n, size);
 	if (p->o.verb == PERF_ATOMIC) {
-		fill_atomic(p, &wr, n);
-		wr.wr.atomic.remote_addr = to->vaddr + (p->o.validate ? 0 : offset);
-		wr.wr.atomic.rkey = to->rkey;
+		fill_atomic(p, wr, n);
+		wr->wr.atomic.remote_addr = to->vaddr + (p->o.validate ? 0 : offset);
+		wr->wr.atomic.rkey = to->rkey;
 	} else {
-		wr.opcode = opcodes[p->o.verb];
-		wr.wr.rdma.remote_addr = to->vaddr + offset;
-		wr.wr.rdma.rkey = to->rkey;
+		wr->opcode = opcodes[p->o.verb];
+		wr->wr.rdma.remote_addr = to->vaddr + offset;
+		wr->wr.rdma.rkey = to->rkey;
 		if (p->o.type == RL_QPT_UD) {
-			wr.wr.ud.ah = p->ah[qp];
-			wr.wr.ud.remote_qpn = to->qpn;
-			wr.wr.ud.remote_qkey = PERF_QKEY;
+			wr->wr.ud.ah = p->ah[qp];
+			wr->wr.ud.remote_qpn = to->qpn;
+			wr->wr.ud.remote_qkey = PERF_QKEY;
 		}
 		if (size <= p->o.inline_size && p->o.verb != PERF_READ)
-			wr.send_flags |= RL_SEND_INLINE;
+			wr->send_flags |= RL_SEND_INLINE;
 	}
 	if (p->o.type == RL_QPT_XRC_SEND)
-		wr.qp_type.xrc.remote_srqn = to->srqn;
+		wr->qp_type.xrc.remote_srqn = to->srqn;
 	c->unsignaled++;
-	wr.wr_id = (uint64_t)qp << 32 | c->unsignaled;
+	wr->wr_id = (uint64_t)qp << 32 | c->unsignaled;
 	if (signaled)
 		c->unsignaled = 0;
 	c->posted++;
-	rc = rl_post_send(p->qp[qp], &wr, NULL);
-	return rc == 0 ? 0 : refused("post", rc);
+	p->listed++;
+	return p->listed == p->o.post_list ? work_flush(p, qp) : 0;
 }
 
 int

@@ -37,6 +37,13 @@ class Surroundings(Ends):
         out, _ = self.pair("send_bw", "-c", "UD", "-n", "5")
         self.assertRegex(out, r"CQ Moderation +: 100\n")
 
+    def test_lists(self):
+        """Whole ones or not, longer than the queue or not: every message is there once."""
+        for test, *more in (("write_bw", "-l", "32", "-q", "3"), ("read_bw", "-l", "5"),
+                            ("send_bw", "-l", "64", "-t", "20"), ("atomic_bw", "-l", "7")):
+            with self.subTest(test=test, more=more):
+                self.pair(test, "-s", "8", "-n", "501", "--validate", *more)
+
     def test_output_that_cannot_be_written(self):
         port = str(free_port())
         server = self.start("write_bw", "-d", "right", "-p", port, "-n", "10")
