@@ -218,6 +218,8 @@ req_skip(struct requester *r)
 
 	if (r->sending == r->fresh || !is_read(w) || w->imm == 0)
 		return false;
+	if (r->failed && r->sending == r->failed_at) /* nothing from there on leaves any more */
+		return false;
 	k = req_piece(r, w);
 	at = psn_distance(r->cur, w->first);
 	to = at < k.upto ? k.upto : at >= k.begin && at < k.end ? k.end : at;

@@ -240,6 +240,26 @@ REQ_CLS_B_01_later_read(void **state)
 	}
 }
 
+/* REQ-CLS-B-01: all of it was kept, and its region is gone: what is behind it stays here, too. */
+static void
+REQ_CLS_B_01_kept_read(void **state)
+{
+	struct bed bed, *s = &bed;
+
+	(void)state;
+	started(s);
+	data_but(s, 0, 2 * N - 1, 1);
+	memset(&s->v, 0, sizeof(s->v));
+	requester_local_fault(&s->r, 1, WR_FAULT_PROT, &s->v);
+	assert_int_equal(pump(s), REQ_FAULT);
+	expect_psns(s, S + 1);
+	data(s, 1);
+	assert_int_equal(s->v.completed, 1);
+	assert_true((s->v.act & REQACT_ERROR) != 0);
+	assert_int_equal(s->v.failed, 1);
+	assert_int_equal(s->v.wc_status, WC_LOC_PROT);
+}
+
 /* TMR-07: silence behind a patch: the probe asks for what is missing, and for that alone. */
 static void
 TMR_07_probe(void **state)
@@ -373,7 +393,8 @@ REQ_IMPL_02_fill_keeps_one(void **state)
 	assert_int_equal(s->v.act & REQACT_PLACE, 0);
 }
 
-RUN(T(REQ_CLS_B_01_later_read), T(REQ_IMPL_04_one_gap), T(REQ_IMPL_05_gap_after_gap),
-	T(REQ_IMPL_05_two_gaps_of_one), T(REQ_IMPL_05_lost_again), T(REQ_IMPL_06_counter),
-	T(TMR_07_probe), T(TMR_07_few_below_what_was_kept), T(REQ_IMPL_07_nak),
-	T(REQ_IMPL_01_not_only_reads), T(REQ_16_kept_already), T(REQ_IMPL_02_fill_keeps_one))
+RUN(T(REQ_CLS_B_01_later_read), T(REQ_CLS_B_01_kept_read), T(REQ_IMPL_04_one_gap),
+	T(REQ_IMPL_05_gap_after_gap), T(REQ_IMPL_05_two_gaps_of_one), T(REQ_IMPL_05_lost_again),
+	T(REQ_IMPL_06_counter), T(TMR_07_probe), T(TMR_07_few_below_what_was_kept),
+	T(REQ_IMPL_07_nak), T(REQ_IMPL_01_not_only_reads), T(REQ_16_kept_already),
+	T(REQ_IMPL_02_fill_keeps_one))
