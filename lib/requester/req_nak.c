@@ -81,6 +81,8 @@ req_nak(struct requester *r, psn_t p, uint8_t syndrome, ns_t now, struct request
 {
 	enum syndrome_kind kind = req_syndrome_kind(r, syndrome);
 	uint8_t code = syndrome & (uint8_t)~AETH_KIND_MASK;
+	const bool again =
+		kind == SYNDROME_RNR || (kind == SYNDROME_NAK && code == NAK_PSN_SEQ_ERR);
 
 	/* A packet behind `p` brought it. Without a timer it may have been sent long after. */
 	if (UNLIKELY(r->timeout == 0) && kind == SYNDROME_NAK)
@@ -94,6 +96,8 @@ req_nak(struct requester *r, psn_t p, uint8_t syndrome, ns_t now, struct request
 	case REACH_ALL:
 		break;
 	}
+	if (UNLIKELY(again && fault_is_due(r))) /* REQ-CLS-B-01: it does not leave again */
+		return;
 	r->implied = false;
 	if (kind == SYNDROME_RESERVED) {
 		v->fault = FAULT_AETH;

@@ -126,7 +126,7 @@ req_check_verdict(const struct requester *r, const struct requester_verdict *v)
 static inline void
 fail_head(struct requester *r, struct requester_verdict *v, uint8_t status, uint8_t fatal)
 {
-	v->act &= ~(uint32_t)(REQACT_RESEND | REQACT_DRAINED | REQACT_DROP);
+	v->act &= ~(uint32_t)(REQACT_RESEND | REQACT_MIGRATE | REQACT_DRAINED | REQACT_DROP);
 	v->act |= REQACT_ERROR | REQACT_TIMER;
 	v->failed = r->head;
 	v->wc_status = status;

@@ -71,6 +71,22 @@ class Requester(ApmCase):
                          self.where(got))
         self.migrated("SQ", "REQ-RETRY-09")
 
+    def test_REQ_CLS_B_01_nothing_migrates_for_what_is_at_fault(self):
+        """A sequence NAK for a WRITE whose region is gone: it is reported, and stays here."""
+        self.apm(retry_cnt=0, knobs={"req.max_outstanding_psn": 3})
+        psn = self.arm()
+        self.post_raw(self.wr("SEND", 64), self.wr("SEND", 64), self.wr("RDMA_WRITE", 4000))
+        self.assertEqual([SEND_ONLY, SEND_ONLY, roce.WRITE_FIRST],
+                         [f.opcode for _, f in self.take(self.dut.run())])
+        self.rpc("mr_deregister", name="lmr")
+        self.made.remove(("mr_deregister", {"name": "lmr"}))
+        self.assertEqual([], self.put(self.peer.acknowledge(psn, msn=2, mig=0)))
+        self.assertEqual([], self.put(self.peer.acknowledge(psn + 2, NAK_SEQ, msn=3, mig=0)))
+        self.assertEqual([(101, "SUCCESS"), (102, "SUCCESS"), (103, "LOC_PROT_ERR")],
+                         self.statuses())
+        self.assertEqual(("ERR", 0, []),
+                         (self.state(), self.qp()["migrations"], self.events()))
+
     def test_rnr_exhaustion_is_no_reason(self):
         self.apm(rnr_retry=0)
         psn = self.arm()

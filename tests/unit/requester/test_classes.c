@@ -100,6 +100,36 @@ REQ_CLS_B_01_fault_while_sending(void **state)
 	}
 }
 
+/*
+ * REQ-CLS-B-01: what is at fault does not leave again, whatever the peer asks for. No retry is
+ * counted for it, and no path is left (REQ-RETRY-09).
+ */
+static void
+REQ_CLS_B_01_asked_for_again(void **state)
+{
+	static const uint8_t asks[] = { NSEQ, RNR + 20 };
+	struct bed bed, *s = &bed;
+
+	(void)state;
+	for (uint32_t i = 0; i < 4; i++) {
+		bed_init(s);
+		s->r.retry_cnt = s->r.rnr_retry = 0;
+		s->r.armed = i % 2 != 0;
+		requester_reset(&s->r, psn(S));
+		POSTF(s, 0, SEND(64));
+		POSTF(s, 0, WRITE(4000));
+		for (uint32_t k = 0; k < 2; k++)
+			assert_int_equal(requester_next(&s->r, s->now, &s->out[0]), REQ_SEND);
+		memset(&s->v, 0, sizeof(s->v));
+		requester_local_fault(&s->r, 1, WR_FAULT_PROT, &s->v);
+		ack(s, S + 1, asks[i / 2]);
+		expect_done(s, 1);
+		expect_error(s, 1, WC_LOC_PROT, 5);
+		assert_int_equal(s->v.act & (REQACT_RESEND | REQACT_MIGRATE), 0);
+		assert_int_equal(s->v.cause, QC_NONE);
+	}
+}
+
 static void
 REQ_CLS_B_01_fault_at_the_head(void **state)
 {
@@ -379,8 +409,9 @@ rules_have_names(void **state)
 }
 
 RUN(T(REQ_CLS_B_01_fault_in_the_queue), T(REQ_CLS_B_01_silent_predecessor),
-	T(REQ_CLS_B_01_fault_while_sending), T(REQ_CLS_B_01_fault_at_the_head),
-	T(REQ_CLS_B_01_behind_a_read), T(REQ_CLS_B_01_fault_elsewhere), T(REQ_CLS_B_05_malformed),
-	T(REQ_CLS_C_01_context), T(REQ_CLS_F_01_cq_overflow), T(QP_09_drain),
-	T(QP_09_drained_at_once), T(QP_09_drain_half_a_message), T(TMR_06_read_before_a_fault),
-	T(TMR_10_reset_is_complete), T(rules_have_names))
+	T(REQ_CLS_B_01_fault_while_sending), T(REQ_CLS_B_01_asked_for_again),
+	T(REQ_CLS_B_01_fault_at_the_head), T(REQ_CLS_B_01_behind_a_read),
+	T(REQ_CLS_B_01_fault_elsewhere), T(REQ_CLS_B_05_malformed), T(REQ_CLS_C_01_context),
+	T(REQ_CLS_F_01_cq_overflow), T(QP_09_drain), T(QP_09_drained_at_once),
+	T(QP_09_drain_half_a_message), T(TMR_06_read_before_a_fault), T(TMR_10_reset_is_complete),
+	T(rules_have_names))

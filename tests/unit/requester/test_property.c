@@ -70,7 +70,7 @@ verdict_holds(const struct bed *s, uint32_t done_before)
 	const struct requester *r = &s->r, *b = &s->before;
 	uint32_t act = s->v.act;
 
-	CHECK_THAT((act & ~UINT32_C(0x1ff)) == 0);
+	CHECK_THAT((act & ~UINT32_C(0x7ff)) == 0);
 	CHECK_THAT((act & (REQACT_DROP | REQACT_ERROR | REQACT_RESEND)) == 0 ||
 		   (s->v.rule != REQRULE_NONE && s->v.rule < REQRULE_MAX));
 	CHECK_THAT(ahead(r->una, b->una) <= ahead(b->next, b->una));
@@ -86,26 +86,30 @@ verdict_holds(const struct bed *s, uint32_t done_before)
 	if ((act & REQACT_ERROR) != 0) {
 		CHECK_THAT(r->dead && !b->dead);
 		CHECK_THAT(s->v.wc_status != 0 && s->v.fatal != 0);
-		CHECK_THAT((act & (REQACT_RESEND | REQACT_DRAINED)) == 0);
+		CHECK_THAT((act & (REQACT_RESEND | REQACT_MIGRATE | REQACT_DRAINED)) == 0);
 	} else {
 		CHECK_THAT(s->v.wc_status == 0 && s->v.fatal == 0);
 		CHECK_THAT(r->dead == b->dead);
 	}
 	if ((act & REQACT_RESEND) != 0)
-		CHECK_THAT(r->cur.v == r->una.v || r->failed);
+		CHECK_THAT(r->cur.v == r->una.v || r->failed || r->patching);
+	if ((act & REQACT_MIGRATE) != 0)
+		CHECK_THAT(b->armed && !r->armed && (act & REQACT_RESEND) != 0);
 	/* Data lands inside the buffer of the READ that the response belongs to. */
 	if ((act & REQACT_PLACE) != 0) {
 		const struct requester_wr *w = &s->wr[s->v.position % SLOTS];
 
 		CHECK_THAT(w->opcode == WR_RDMA_READ);
 		CHECK_THAT((uint64_t)s->v.offset + s->pkt.payload_len <= w->len);
-		CHECK_THAT(s->v.position ==
-			   s->done - ((act & REQACT_COMPLETE) != 0 && s->v.position < s->done));
+		CHECK_THAT((r->knobs & REQ_KNOB_READ_KEEP) != 0 ||
+			   s->v.position == s->done - ((act & REQACT_COMPLETE) != 0 &&
+							      s->v.position < s->done));
 	}
 }
 
+/** @param reads long READs, as a rule. */
 static void
-post_random(struct rng *g, struct bed *s)
+post_random(struct rng *g, struct bed *s, bool reads)
 {
 	static const uint8_t ops[] = { WR_RDMA_WRITE, WR_RDMA_WRITE_WITH_IMM, WR_SEND,
 		WR_SEND_WITH_IMM, WR_RDMA_READ, WR_ATOMIC_CMP_AND_SWP, WR_ATOMIC_FETCH_AND_ADD,
@@ -116,6 +120,10 @@ post_random(struct rng *g, struct bed *s)
 
 	if (s->posted - s->r.head >= SLOTS)
 		return;
+	if (reads && !rarely(g, 16)) {
+		w.opcode = WR_RDMA_READ;
+		w.len = below(g, 6000);
+	}
 	if (w.opcode == WR_ATOMIC_WRITE)
 		w.len = 8;
 	if (rarely(g, 600))
@@ -148,39 +156,59 @@ send_some(struct rng *g, struct bed *s)
 		}
 		CHECK_THAT(p->resend == (p->psn.v != b.next.v));
 		CHECK_THAT(ahead(p->psn, b.una) < 0x7fffff);
-		CHECK_THAT(p->psn.v == b.cur.v || p->psn.v == ((b.cur.v - 1) & 0xffffff));
+		CHECK_THAT(p->psn.v == b.cur.v || p->psn.v == ((b.cur.v - 1) & 0xffffff) ||
+			   b.patching || b.holes);
 		CHECK_THAT(p->len <= s->r.pmtu && ((p->len + p->pad) & 3) == 0);
 		CHECK_THAT((uint64_t)p->offset + p->len <= s->wr[p->position % SLOTS].len);
 		CHECK_THAT(!b.failed || p->position - s->r.head < b.failed_at - s->r.head);
 	}
 }
 
+/** The answer to this PSN of a work request; a READ may go on in any way there (REQ-IMPL-09). */
+static struct rsp
+answer(struct rng *g, const struct bed *s, const struct requester_wr *w, psn_t at)
+{
+	static const uint8_t ops[] = { OP_RC_READ_RESPONSE_MIDDLE, OP_RC_READ_RESPONSE_FIRST,
+		OP_RC_READ_RESPONSE_LAST, OP_RC_READ_RESPONSE_ONLY };
+	struct rsp p = { .op = OP_RC_ACKNOWLEDGE, .psn = at.v, .syn = 0x1f };
+
+	if (w->opcode == WR_RDMA_READ) {
+		const bool last = at.v == w->last.v;
+
+		p.op = ops[((at.v == w->first.v) ^ rarely(g, 12)) | (last ^ rarely(g, 24)) << 1];
+		p.len = last ? w->len - ahead(at, w->first) * s->r.pmtu : s->r.pmtu;
+	} else if (w->opcode > WR_RDMA_READ && w->opcode <= WR_ATOMIC_FETCH_AND_ADD) {
+		p.op = OP_RC_ATOMIC_ACKNOWLEDGE;
+	} else if (w->opcode == WR_FLUSH || w->opcode == WR_ATOMIC_WRITE) {
+		p.op = OP_RC_READ_RESPONSE_ONLY;
+	}
+	return p;
+}
+
+/** The answer to a PSN that is under way: the oldest, as a rule. */
+static struct rsp
+right_rsp(struct rng *g, const struct bed *s)
+{
+	const uint32_t out = ahead(s->r.next, s->r.una);
+	psn_t at = s->r.una;
+
+	if (s->r.head == s->r.fresh)
+		return (struct rsp){ .op = OP_RC_ACKNOWLEDGE, .psn = at.v, .syn = 0x1f };
+	if (rarely(g, 3) && out != 0)
+		at.v = (at.v + below(g, out < 40 || rarely(g, 8) ? out : 40)) & 0xffffff;
+	for (uint32_t i = s->r.head; i != s->r.fresh; i++)
+		if (is_inside(at, &s->wr[i % SLOTS]))
+			return answer(g, s, &s->wr[i % SLOTS], at);
+	return answer(g, s, &s->wr[s->r.head % SLOTS], s->r.una);
+}
+
 static struct rsp
 random_rsp(struct rng *g, const struct bed *s)
 {
 	static const uint8_t syns[] = { 0x60, 0x61, 0x62, 0x63, 0x21, 0x22, 0x2c };
-	const struct requester_wr *w = &s->wr[s->r.head % SLOTS];
-	uint32_t out = ahead(s->r.next, s->r.una);
-	struct rsp p = { .op = OP_RC_ACKNOWLEDGE, .psn = s->r.una.v, .syn = 0x1f };
+	struct rsp p = right_rsp(g, s);
 
-	if (s->r.head != s->r.fresh && w->opcode == WR_RDMA_READ) { /* the right answer */
-		bool first = s->r.una.v == w->first.v, last = s->r.una.v == w->last.v;
-
-		p.op = first && last ? OP_RC_READ_RESPONSE_ONLY
-		       : first       ? OP_RC_READ_RESPONSE_FIRST
-		       : last        ? OP_RC_READ_RESPONSE_LAST
-				     : OP_RC_READ_RESPONSE_MIDDLE;
-		p.len = last ? w->len - ahead(s->r.una, w->first) * s->r.pmtu : s->r.pmtu;
-	} else if (s->r.head != s->r.fresh && w->opcode > WR_RDMA_READ &&
-		   w->opcode <= WR_ATOMIC_FETCH_AND_ADD) {
-		p.op = OP_RC_ATOMIC_ACKNOWLEDGE;
-	} else if (s->r.head != s->r.fresh &&
-		   (w->opcode == WR_FLUSH || w->opcode == WR_ATOMIC_WRITE)) {
-		p.op = OP_RC_READ_RESPONSE_ONLY;
-	} else if (out != 0) {
-		p.psn += below(g, out < 20 ? out : 20);
-	}
-	if (rarely(g, 3)) /* about the range, and at the edges of the window */
+	if (rarely(g, 6)) /* about the range, and at the edges of the window */
 		p.psn = s->r.una.v + (rarely(g, 8) ? 0x7ffffe + below(g, 4) : below(g, 24) - 8);
 	if (rarely(g, 6)) {
 		p.op = OP_RC_ACKNOWLEDGE;
@@ -200,16 +228,44 @@ random_rsp(struct rng *g, const struct bed *s)
 	return p;
 }
 
+/** Any of them, as they may be together. */
+static uint16_t
+random_knobs(struct rng *g)
+{
+	uint32_t knobs = rarely(g, 3) ? 0 : below(g, 2 * REQ_KNOB_PATCH);
+
+	if (!rarely(g, 8))
+		knobs &= ~(uint32_t)REQ_KNOB_ACK_FOR_READ_FATAL;
+	if ((knobs & REQ_KNOB_READ_KEEP) != 0)
+		knobs |= REQ_KNOB_READ_FILL;
+	return (uint16_t)knobs;
+}
+
+/** REQ-19: the data cannot be placed. */
+static void
+feed_in_vain(struct bed *s, struct rsp p)
+{
+	make_rsp(s, &p);
+	s->before = s->r;
+	requester_response(&s->r, &s->pkt, s->now, &s->v);
+	if ((s->v.act & (REQACT_PLACE | REQACT_ATOMIC)) != 0)
+		requester_local_fault(&s->r, s->v.position, WR_FAULT_PROT, &s->v);
+	count_completions(s);
+}
+
 static uint32_t
 run_stream(uint64_t seed)
 {
 	struct rng g = { seed };
 	static struct bed bed;
 	struct bed *s = &bed;
+	const bool reads = rarely(&g, 3);
 
 	playing = seed;
 	bed_init(s);
-	s->r.knobs = (uint8_t)(rarely(&g, 2) ? 0 : below(&g, 16));
+	s->r.knobs = random_knobs(&g);
+	s->r.armed = rarely(&g, 3);
+	s->r.rounds = rarely(&g, 4);
 	s->r.timeout = (uint8_t)(rarely(&g, 8) ? 0 : 8);
 	s->r.retry_cnt = (uint8_t)below(&g, 8);
 	s->r.rnr_retry = (uint8_t)below(&g, 8);
@@ -221,7 +277,7 @@ run_stream(uint64_t seed)
 		uint32_t done = s->done, posts = below(&g, 4);
 
 		for (uint32_t i = 0; i < posts; i++)
-			post_random(&g, s);
+			post_random(&g, s, reads);
 		if (rarely(&g, 20))
 			s->r.window = 1 + below(&g, 40);
 		if (rarely(&g, 100))
@@ -232,12 +288,14 @@ run_stream(uint64_t seed)
 			if (rarely(&g, 2))
 				s->now = s->r.deadline;
 			fire(s);
-		} else if (rarely(&g, 1000)) {
+		} else if (rarely(&g, 150)) {
 			memset(&s->v, 0, sizeof(s->v));
 			s->before = s->r;
 			requester_local_fault(
 				&s->r, s->r.head + below(&g, 12), WR_FAULT_PROT, &s->v);
 			count_completions(s);
+		} else if (rarely(&g, 400)) {
+			feed_in_vain(s, random_rsp(&g, s));
 		} else {
 			feed_rsp(s, random_rsp(&g, s));
 		}
@@ -253,7 +311,7 @@ random_streams(void **state)
 	uint64_t done = 0;
 
 	(void)state;
-	for (uint64_t seed = 1; seed <= 8000; seed++)
+	for (uint64_t seed = 1; seed <= 40000; seed++)
 		done += run_stream(seed * UINT64_C(0x9e3779b97f4a7c15));
 	print_message("# %llu work requests completed\n", (unsigned long long)done);
 	assert_true(done > 100000); /* the streams live long enough to mean something */
