@@ -163,8 +163,8 @@ explain_net_text(struct diagnose *dg, struct admin_qp *rec, uint64_t lost, ns_t 
 		add(&t, one);
 	if (lost != 0) {
 		snprintf(one, sizeof(one),
-			"%" PRIu64 " packet%s had nowhere to go (tx_no_neighbor)", lost,
-			lost == 1 ? "" : "s");
+			"%" PRIu64 " %spacket%s had nowhere to go (tx_no_neighbor)", lost,
+			lost == QP_NOWHERE_MANY ? "or more " : "", lost == 1 ? "" : "s");
 		add(&t, one);
 	}
 	if (has_path && local_text(dg, rec, one, sizeof(one)))
@@ -183,6 +183,16 @@ explain_net_text(struct diagnose *dg, struct admin_qp *rec, uint64_t lost, ns_t 
 	return t.len > 0;
 }
 
+/*
+ * Packets that had nowhere to go: as long as there is no MAC all of them, answers too; with one
+ * those that what waits, or has failed, was sent in. What was lost before has come since.
+ */
+static uint64_t
+lost_of(const struct qp_snapshot *s)
+{
+	return s->resolved || s->error.time_ns != 0 ? s->nowhere : s->stats.c[STAT_tx_no_neighbor];
+}
+
 json_t *
 explain_net_json(struct diagnose *dg, struct admin_qp *rec, const struct qp_snapshot *s)
 {
@@ -196,16 +206,15 @@ explain_net_json(struct diagnose *dg, struct admin_qp *rec, const struct qp_snap
 		o, "link", rec->port >= 0 ? link_json(dg->net, (uint16_t)rec->port) : json_null());
 	json_object_set_new(o, "not_sent", conf_json_u64(s->stats.c[STAT_tx_no_neighbor]));
 	json_object_set_new(o, "text",
-		explain_net_text(dg, rec, s->stats.c[STAT_tx_no_neighbor], 0, text, sizeof(text))
-			? json_string(text)
-			: json_null());
+		explain_net_text(dg, rec, lost_of(s), 0, text, sizeof(text)) ? json_string(text)
+									     : json_null());
 	return o;
 }
 
 static bool
 may_be_the_cause(const struct qp_snapshot *s)
 {
-	return s->outstanding != 0 || s->stats.c[STAT_tx_no_neighbor] != 0 ||
+	return s->outstanding != 0 || lost_of(s) != 0 ||
 	       (!s->resolved && s->state >= QPS_RTR && s->state <= QPS_SQD);
 }
 
@@ -222,8 +231,7 @@ explain_net_add(
 		return summary;
 	if (rec->failed) /* what is wrong now may have been well then, and the reverse */
 		then = post_mortem_network(dg, rec->qpn, failed);
-	else if (explain_net_text(
-			 dg, rec, s->stats.c[STAT_tx_no_neighbor], given_up, text, sizeof(text)))
+	else if (explain_net_text(dg, rec, lost_of(s), given_up, text, sizeof(text)))
 		then = text;
 	if (then == NULL || then[0] == '\0')
 		return summary;

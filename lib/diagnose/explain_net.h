@@ -25,7 +25,7 @@ json_t *explain_net_json(struct diagnose *dg, struct admin_qp *rec, const struct
  * What is wrong between the QP and its peer, as sentences with "; " between them: a neighbour that
  * does not answer, a route that is missing, a link that is down, an interface that is too small for
  * the QP's packets, and explain_inside_text().
- * @param lost the QP's packets that had nowhere to go (tx_no_neighbor).
+ * @param lost the QP's packets that had nowhere to go; QP_NOWHERE_MANY: so many or more.
  * @param failed explain_given_up().
  * @return false: nothing is known to be, and the text is empty.
  */

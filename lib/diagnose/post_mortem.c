@@ -109,13 +109,6 @@ room_for(struct post_mortem *p, const struct failed_owner *o)
 	return &p->v[place];
 }
 
-/* Packets that had nowhere to go, as the worker counts them. */
-static uint64_t
-lost_of(const struct admin_qp *rec)
-{
-	return qp_counter(rec->qp, STAT_tx_no_neighbor);
-}
-
 static void
 surroundings(struct diagnose *dg, struct admin_qp *rec, struct failed_qp *q)
 {
@@ -130,7 +123,8 @@ surroundings(struct diagnose *dg, struct admin_qp *rec, struct failed_qp *q)
 		q->neigh_tries = rec->link.neigh->tries;
 	}
 	if (given_up != 0)
-		explain_net_text(dg, rec, lost_of(rec), given_up, q->network, sizeof(q->network));
+		explain_net_text(dg, rec, qp_nowhere(rec->qp, q->f.error.psn), given_up, q->network,
+			sizeof(q->network));
 }
 
 static void

@@ -250,6 +250,7 @@ pipeline_request_lose(
 		return -EFAULT;
 	if (LIKELY((qp->flags & QPF_DATAGRAM) == 0))
 		qp->flags |= QPF_SENT_NOWHERE;
+	qp_nowhere_add(qp);
 	count(w, port, qp, STAT_tx_no_neighbor);
 	if (traced(w, qp))
 		trace_request(w, qp, p, TRACE_tx_nowhere);

@@ -211,6 +211,7 @@ reset(struct qp *qp)
 	resp_answers_clear(&qp->answers);
 	qp->cnp_next = 0;
 	qp->ce_seen = 0;
+	qp->nowhere = 0;
 	qp->fatal = 0;
 	qp->flags &= ~(uint32_t)(QPF_CNP_SCHEDULED | QPF_LAST_WQE);
 	memset(&qp->attr.alt_path, 0, sizeof(qp->attr.alt_path));

@@ -113,6 +113,12 @@ qp_counter(const struct qp *qp, enum stats_counter s)
 	return qp_stat(qp, s);
 }
 
+uint32_t
+qp_nowhere(const struct qp *qp, uint32_t una)
+{
+	return qp_nowhere_count(qp, una);
+}
+
 const struct qp_error *
 qp_last_error(const struct qp *qp)
 {

@@ -135,6 +135,7 @@ struct qp {
 	bool compact;                  /* (constant) qp_parts.h */
 	uint8_t min_timeout;           /* tmr.min_timeout (settings) */
 	uint8_t kept;                  /* place of requests that are ahead, from 1 on; 0: none */
+	uint32_t nowhere;              /* qp_nowhere(): that number, times 2^24, and una */
 	struct qp_feed *send_feed;     /* with QPF_SEND_FEED (constant) */
 	struct qp_side *side;          /* of a compact QP, once it has one */
 	struct qp_work *work;          /* likewise */
@@ -280,6 +281,22 @@ qp_lookup(const struct qp_table *t, uint32_t qpn)
 	struct qp *qp = qp_of_slot(qp_table_at(t, qpn));
 
 	return qp != NULL && qp->qpn == qpn ? qp : NULL;
+}
+
+/** As qp_nowhere(). */
+static inline uint32_t
+qp_nowhere_count(const struct qp *qp, uint32_t una)
+{
+	return (qp->nowhere & PSN_MASK) == una ? qp->nowhere >> 24 : 0;
+}
+
+/** Owner worker: a request packet had nowhere to go. */
+static inline void
+qp_nowhere_add(struct qp *qp)
+{
+	const uint32_t n = qp_nowhere_count(qp, qp->req.una.v);
+
+	qp->nowhere = qp->req.una.v | (n < QP_NOWHERE_MANY ? n + 1 : n) << 24;
 }
 
 /** Owner worker: attr.path, .path_resolved or .pkey has changed; make flags and template anew. */

@@ -192,6 +192,11 @@ uint32_t qp_migrations(const struct qp *qp);
 uint8_t qp_worker(const struct qp *qp);
 /** A counter that is not of the good path; 0: a compact QP that has counted nothing. */
 uint64_t qp_counter(const struct qp *qp, enum stats_counter s);
+/**
+ * Request packets that had nowhere to go (RT-05) while this PSN was the oldest one that was not
+ * acknowledged; QP_NOWHERE_MANY: so many or more. Read it as qp_last_error().
+ */
+uint32_t qp_nowhere(const struct qp *qp, uint32_t una);
 /** Why it failed; time_ns 0: it has not, since RESET. Read it behind the worker's message. */
 const struct qp_error *qp_last_error(const struct qp *qp);
 /** The work request and the memory of that; NULL: a compact QP that has never failed. */

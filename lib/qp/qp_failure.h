@@ -42,6 +42,8 @@ struct qp_error {
 	uint64_t trace_at; /* entries the worker's flight recorder had taken */
 };
 
+#define QP_NOWHERE_MANY 255 /* of qp_nowhere(): so many or more */
+
 enum qp_failed_work { QP_FAILED_NONE, QP_FAILED_SEND, QP_FAILED_RECEIVE };
 
 struct qp_failure {

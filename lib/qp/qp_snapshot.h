@@ -83,6 +83,7 @@ struct qp_snapshot {
 	bool drained;     /* SQD: nothing is under way */
 	uint32_t next_psn;
 	uint32_t una_psn;     /* oldest not acknowledged */
+	uint32_t nowhere;     /* qp_nowhere() of it, or of the PSN that failed */
 	uint32_t outstanding; /* send requests posted and not completed */
 	uint32_t window;
 	ns_t deadline;

@@ -147,6 +147,8 @@ qp_snapshot(const struct qp *qp, ns_t now, struct qp_snapshot *out)
 	for (uint32_t s = 0; s < STAT_MAX; s++)
 		out->stats.c[s] = qp_stat(qp, (enum stats_counter)s);
 	snapshot_send(qp, state, out);
+	out->nowhere =
+		qp_nowhere_count(qp, out->error.time_ns != 0 ? out->error.psn : out->una_psn);
 	if ((qp->flags & QPF_CC_RATE) != 0)
 		snapshot_rate(qp, now, &out->rate);
 	if (state >= QPS_RTR && state <= QPS_SQD)

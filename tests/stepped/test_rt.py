@@ -43,14 +43,14 @@ class Silent(RtCase):
     def explain(self):
         return self.rpc("qp_explain", qp_num=QPN)
 
-    def wait_for_the_end(self):
+    def wait_for_the_end(self, wr_id=100):
         """(nanoseconds until the completion, packets that left)."""
         start, got = self.dut.now(), []
         for _ in range(20000):
             got += self.sort(self.dut.run(MS // 4))
             cqes = self.statuses()
             if cqes:
-                self.assertEqual([(100, "RETRY_EXC_ERR")], cqes)
+                self.assertEqual([(wr_id, "RETRY_EXC_ERR")], cqes)
                 return self.dut.now() - start, got
         raise AssertionError("no completion")
 
@@ -75,6 +75,28 @@ class Silent(RtCase):
         for word in ("retries", PEER, "INCOMPLETE", "ARP", "p0",
                      "3 packets had nowhere to go"):
             self.assertIn(word, x["summary"])
+
+    def test_RT_05_what_was_lost_before_is_no_cause_of_what_fails_now(self):
+        self.to(PEER, timeout=12, retry_cnt=2)
+        self.post_raw(self.wr("SEND", 10))
+        self.assertEqual([], self.run_for(5))
+        self.assertIn("had nowhere to go", self.explain()["summary"])
+        self.tell(PEER)
+        self.assertEqual([S], [f.psn for f in self.run_for(1)])
+        self.dut.rx(self.peer.acknowledge(S, msn=1))
+        self.run_for()
+        self.assertEqual([(100, "SUCCESS")], self.statuses())
+        lost = self.delta("tx_no_neighbor")
+        self.assertGreater(lost, 0)
+        self.assertEqual("no error since RESET", self.explain()["summary"])
+        self.assertEqual(lost, self.explain()["network"]["not_sent"])
+        self.post_raw(self.wr("SEND", 10))
+        _, got = self.wait_for_the_end(101)
+        self.assertEqual([S + 1], sorted({f.psn for f in got}))
+        summary = self.explain()["summary"]
+        self.assertIn("retries", summary)
+        self.assertNotIn("nowhere", summary)
+        self.assertIsNone(self.rpc("qp_post_mortem", qp_num=QPN)[0]["network"])
 
     def test_RT_05_requests_for_it_have_a_bounded_rate(self):
         """However many sends want the address: at once, after 100 and 300 ms, each second."""
