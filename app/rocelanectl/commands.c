@@ -121,7 +121,7 @@ const struct command commands[] = {
 	{ "event",    "clear",      "async_events",    NULL,                     NULL,                               NULL,          run_clear,   "take all of them away" },
 	{ "event",    "monitor",    "async_events",    NULL,                     NULL,                               NULL,          run_follow,  "take asynchronous events as they come, and print them" },
 	{ "error",    "show",       "rx_errors",       "?#max",                  NULL,                               ERROR_COLUMNS, run_look,    "the newest records of dropped and refused packets; they stay" },
-	{ "error",    "clear",      "rx_errors",       NULL,                     NULL,                               NULL,          run_clear,   "take all of them away, which makes room for new ones" },
+	{ "error",    "clear",      "rx_errors",       NULL,                     NULL,                               NULL,          run_clear,   "take all of them away" },
 	{ "error",    "monitor",    "rx_errors",       NULL,                     NULL,                               NULL,          run_watch,   "take records of such packets as they come, and print them" },
 	{ "stat",     "show",       "stats",           NULL,                     STAT_KEYS,                          NULL,          run_stats,   "counters: [total | port | worker | qp N] [--all] [--watch [SECONDS]]; --stages [SECONDS]: cycles per packet and stage, busy share" },
 	{ "stat",     "latency",    "latency",         NULL,                     NULL,                               NULL,          run_table,   "from posting to completion, in nanoseconds, of what send_feeds asked for" },

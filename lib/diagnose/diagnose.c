@@ -14,4 +14,5 @@ diagnose_sum(const struct diagnose *dg, struct stats_block *out)
 	/* What workers lost is in the queue's figure as well: each loss counts once. */
 	out->c[STAT_aeq_overflow] = 0;
 	stats_add(out, STAT_aeq_overflow, dg->events.overflow);
+	stats_add(out, STAT_error_buffer_lost, dg->errlog.lost);
 }

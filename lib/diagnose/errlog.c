@@ -14,8 +14,7 @@
 #include "pcapng.h"
 #include "wall.h"
 
-#define QUEUE_MAX  65536
-#define POLL_SHARE 64
+#define POLL_SHARE 64 /* records of each worker, in one poll */
 
 static void
 put(struct errlog *l, const void *p, size_t n)
@@ -255,12 +254,14 @@ errlog_open(struct diagnose *dg)
 	struct errlog *l = &dg->errlog;
 	int fd, rc;
 
+	if (!conf->present)
+		return 0;
+	l->ring = calloc(conf->entries, sizeof(l->ring[0]));
+	if (l->ring == NULL)
+		return -ENOMEM;
+	l->room = conf->entries;
 	if (conf->pcapng[0] == '\0')
 		return 0;
-	l->room = conf->entries > QUEUE_MAX ? QUEUE_MAX : conf->entries;
-	l->ring = calloc(l->room, sizeof(l->ring[0]));
-	if (l->ring == NULL && l->room != 0)
-		return -ENOMEM;
 	keep_last(dg);
 	fd = file_open(conf->pcapng);
 	rc = fd < 0 ? fd : 0;
@@ -292,40 +293,54 @@ errlog_close(struct diagnose *dg)
 	*l = (struct errlog){ 0 };
 }
 
-/* In a full queue it takes the place of the oldest one. */
+/* In a full queue it takes the place of the oldest one, which may be in the file. */
 static void
 keep(struct errlog *l, const struct errlog_entry *e)
 {
-	if (l->room == 0)
-		return;
 	if (l->n == l->room) {
 		l->head = (l->head + 1) % l->room;
 		l->n--;
-		l->lost++;
+		l->lost += l->file == NULL;
 	}
 	l->ring[(l->head + l->n++) % l->room] = *e;
+}
+
+/* The oldest one of all workers' buffers. */
+static bool
+take_oldest(const struct diagnose *dg, struct errlog_entry *out)
+{
+	struct errbuf *from = NULL;
+	ns_t oldest = UINT64_MAX, t;
+
+	for (uint32_t w = 0; w < dg->env->w.workers_n; w++) {
+		struct errbuf *b = dg->env->w.workers[w].errbuf;
+
+		if (b == NULL || !trace_errbuf_oldest(b, &t) || t >= oldest)
+			continue;
+		oldest = t;
+		from = b;
+		out->worker = (uint16_t)w;
+	}
+	return from != NULL && trace_errbuf_take(from, &out->r, 1) == 1;
 }
 
 uint32_t
 errlog_poll(struct diagnose *dg)
 {
+	const uint32_t most = POLL_SHARE * dg->env->w.workers_n;
 	struct errlog *l = &dg->errlog;
 	struct errlog_entry e;
 	uint32_t n = 0;
 
-	if (l->file == NULL)
+	if (l->room == 0)
 		return 0;
-	for (uint32_t w = 0; w < dg->env->w.workers_n; w++) {
-		struct errbuf *b = dg->env->w.workers[w].errbuf;
-
-		e.worker = (uint16_t)w;
-		for (uint32_t i = 0;
-			b != NULL && i < POLL_SHARE && trace_errbuf_take(b, &e.r, 1) == 1; i++) {
+	for (; n < most && take_oldest(dg, &e); n++) {
+		if (l->file != NULL)
 			put_packet(dg, &e);
-			keep(l, &e);
-			n++;
-		}
+		keep(l, &e);
 	}
+	if (l->file == NULL)
+		return 0; /* no reason to be in a hurry: the buffers have room */
 	if (n > 0)
 		settle(dg);
 	if (n > 0 && is_moved(dg))
@@ -347,13 +362,7 @@ errlog_take(struct diagnose *dg, struct errlog_entry *out)
 		l->n--;
 		return true;
 	}
-	for (uint32_t w = 0; w < dg->env->w.workers_n; w++) {
-		out->worker = (uint16_t)w;
-		if (dg->env->w.workers[w].errbuf != NULL &&
-			trace_errbuf_take(dg->env->w.workers[w].errbuf, &out->r, 1) == 1)
-			return true;
-	}
-	return false;
+	return take_oldest(dg, out);
 }
 
 /* The newest that is not in the picture yet, of the queue here and of the workers' buffers. */

@@ -5,8 +5,8 @@
  * @file errlog.h  Records of dropped packets: from the workers' buffers, and to a pcapng file.
  *
  * Owner:   control lcore.
- * Memory:  without a file nothing is kept here; with one, a bounded queue holds what was written
- *          until it is asked for, and the newest is lost when it is full.
+ * Memory:  a queue of error_buffer.entries holds them until they are asked for; when it is full the
+ *          oldest gives way.
  * Depends: trace (errbuf) wire.
  * Spec:    RX-ERR-01..03; pcapng: draft-ietf-opsawg-pcapng.
  */
@@ -30,7 +30,7 @@ struct errlog {
 	uint32_t room;
 	uint32_t head;
 	uint32_t n;
-	uint64_t lost;  /* had to make room for newer ones */
+	uint64_t lost;  /* had to make room for newer ones, and are in no file */
 	int error;      /* errno of a write that failed; the file is closed then */
 	off_t whole;    /* bytes of whole blocks in the file */
 	ns_t began;     /* when it was begun */
@@ -38,11 +38,11 @@ struct errlog {
 	uint64_t files; /* begun anew so often */
 };
 
-/** Opens the pcapng file, if one is configured. @return 0 or -errno. */
+/** Makes the queue, and opens the pcapng file, if they are configured. @return 0 or -errno. */
 int errlog_open(struct diagnose *dg);
 /** What is queued is lost, the file is complete. */
 void errlog_close(struct diagnose *dg);
-/** Moves records to the file and the queue. @return how many. */
+/** Moves records to the file and the queue. @return how many are in the file now. */
 uint32_t errlog_poll(struct diagnose *dg);
 /** Oldest record, each once. @return false: none. */
 bool errlog_take(struct diagnose *dg, struct errlog_entry *out);

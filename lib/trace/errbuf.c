@@ -78,6 +78,15 @@ trace_errbuf_waiting(const struct errbuf *b)
 	       atomic_load_explicit(&b->cons, memory_order_relaxed);
 }
 
+bool
+trace_errbuf_oldest(const struct errbuf *b, ns_t *time_ns)
+{
+	if (trace_errbuf_waiting(b) == 0)
+		return false;
+	*time_ns = b->r[atomic_load_explicit(&b->cons, memory_order_relaxed) & b->mask].time_ns;
+	return true;
+}
+
 void
 trace_errbuf_look(const struct errbuf *b, uint32_t i, struct errbuf_record *out)
 {

@@ -72,6 +72,8 @@ errbuf_leave_out(struct errbuf *b, uint32_t n)
 void trace_errbuf_commit(struct errbuf *b);
 /** Control: copy up to n records out. @return how many. */
 uint32_t trace_errbuf_take(struct errbuf *b, struct errbuf_record *out, uint32_t n);
+/** Control: the time of the next one to be taken. @return false: none waits. */
+bool trace_errbuf_oldest(const struct errbuf *b, ns_t *time_ns);
 /** Control: how many wait to be taken. */
 uint32_t trace_errbuf_waiting(const struct errbuf *b);
 /** Control: copy the i-th of those that wait, 0 is the oldest; it stays. */

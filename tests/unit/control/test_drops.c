@@ -14,6 +14,11 @@
 	"\"ports\":[{\"name\":\"p0\",\"device\":\"net_ring0\",\"ipv4\":\"10.0.0.1\"}]," \
 	"\"error_buffer\":{\"entries\":64,\"pcapng\":\"%s\"%s}}"
 
+#define NO_FILE_CONF                                                                    \
+	"{\"version\":1,\"lcores\":{\"workers\":[1,2]},"                                \
+	"\"ports\":[{\"name\":\"p0\",\"device\":\"net_ring0\",\"ipv4\":\"10.0.0.1\"}]," \
+	"\"error_buffer\":{\"entries\":64}}"
+
 /** With a pcapng file of its own, whose name goes into `path`. @return the file, open. */
 static int
 start_with_file(char path[32], const char *more)
@@ -232,20 +237,37 @@ RX_ERR_03_a_file_that_was_moved(void **state UNUSED)
 static void
 RX_ERR_03_the_newest_are_kept(void **state UNUSED)
 {
-	char path[32];
-	json_t *v;
+	for (int file = 0; file < 2; file++) {
+		char path[32];
+		json_t *v;
 
-	close(start_with_file(path, ""));
-	for (uint32_t psn = 0; psn < 200; psn++) {
-		fake_drop(0, psn, FAULT_BIT(FAULT_ICRC), FAULT_ICRC);
+		if (file == 1)
+			close(start_with_file(path, ""));
+		else
+			fake_start(NO_FILE_CONF);
+		for (uint32_t psn = 0; psn < 200; psn++) {
+			fake.now += 1000;
+			fake_drop(psn % 2, psn, FAULT_BIT(FAULT_ICRC), FAULT_ICRC);
+			if (psn % 7 == 6)
+				control_poll(fake.c, fake.now);
+		}
 		control_poll(fake.c, fake.now);
+		v = rpc_ok("stats", NULL);
+		assert_int_equal(number_of(v, "error_buffer_lost"), file == 1 ? 0 : 200 - 64);
+		json_decref(v);
+		for (int peek = 1; peek >= 0; peek--) {
+			v = rpc_ok("rx_errors",
+				peek ? "{\"max\":1024,\"peek\":true}" : "{\"max\":1024}");
+			assert_int_equal(json_array_size(v), 64); /* entries */
+			for (uint32_t i = 0; i < 64; i++)
+				assert_int_equal(
+					number_of(json_array_get(v, i), "psn"), 200 - 64 + i);
+			json_decref(v);
+		}
+		fake_stop();
+		if (file == 1)
+			remove(path);
 	}
-	v = rpc_ok("rx_errors", "{\"max\":1024}");
-	assert_int_equal(json_array_size(v), 64); /* entries */
-	assert_int_equal(number_of(json_array_get(v, 63), "psn"), 199);
-	json_decref(v);
-	fake_stop();
-	remove(path);
 }
 
 int
