@@ -26,11 +26,13 @@ add(struct text *t, const char *sentence)
 		t->len = t->len + (size_t)n < t->room ? t->len + (size_t)n : t->room - 1;
 }
 
+/* One that is only asked whether it is still there may be about to answer. */
 static bool
 is_trouble(const struct neigh_link *link)
 {
-	return link->neigh != NULL &&
-	       (!neigh_has_mac(link->neigh) || link->neigh->state == NEIGH_STALE);
+	const struct neigh *n = link->neigh;
+
+	return n != NULL && (!neigh_has_mac(n) || (n->state == NEIGH_STALE && n->tries > 1));
 }
 
 /* LB-01: what no wire has anything to do with. */

@@ -165,13 +165,27 @@ neigh_set_changed(struct neigh_table *t, struct neigh *n, bool on)
 	n->is_changed = on;
 }
 
+static void
+set_young(struct neigh_table *t, struct neigh *n, bool on)
+{
+	if (n->is_young)
+		TAILQ_REMOVE(&t->young, n, ages);
+	if (on)
+		TAILQ_INSERT_TAIL(&t->young, n, ages);
+	n->is_young = on;
+}
+
 /* Questions from now on, if there is anybody to ask and anybody who wants to know. */
 static void
 ask_for(struct neigh_table *t, struct neigh *n)
 {
-	if ((n->state != NEIGH_INCOMPLETE && n->state != NEIGH_STALE) || TAILQ_EMPTY(&n->links) ||
-		n->is_waiting)
+	if ((n->state != NEIGH_INCOMPLETE && n->state != NEIGH_STALE) || TAILQ_EMPTY(&n->links))
 		return;
+	if (n->is_waiting) { /* one more who wants to know: soon */
+		if (n->next > n->last_try + TIME_NS_PER_S)
+			n->next = n->last_try + TIME_NS_PER_S;
+		return;
+	}
 	n->tries = 0;
 	n->next = 0;
 	set_waiting(t, n, true);
@@ -190,6 +204,7 @@ forget(struct neigh_table *t, struct neigh *n)
 	*at = n->chain;
 	TAILQ_REMOVE(&t->all, n, all);
 	set_waiting(t, n, false);
+	set_young(t, n, false);
 	neigh_set_changed(t, n, false);
 	t->n--;
 	t->learned -= n->is_learned;
@@ -209,14 +224,27 @@ neigh_drop(struct net *net, struct neigh *n)
 	}
 	if (neigh_has_mac(n))
 		n->state = NEIGH_STALE;
+	set_young(t, n, false);
 	set_waiting(t, n, false);
 	ask_for(t, n);
+}
+
+/* Without a path it keeps its MAC, until somebody wants to use it. */
+void
+neigh_doubt(struct net *net, struct neigh *n)
+{
+	set_young(&net->neighs, n, false);
+	if (n->state != NEIGH_REACHABLE || TAILQ_EMPTY(&n->links))
+		return;
+	n->state = NEIGH_STALE;
+	ask_for(&net->neighs, n);
 }
 
 void
 neigh_fix_mac(struct net *net, struct neigh *n, const uint8_t mac[6])
 {
 	set_waiting(&net->neighs, n, false);
+	set_young(&net->neighs, n, false);
 	pass(&net->neighs, n, NULL);
 	memcpy(n->mac, mac, sizeof(n->mac));
 	n->state = NEIGH_STATIC;
@@ -232,6 +260,7 @@ neigh_init(struct neigh_table *t)
 	TAILQ_INIT(&t->all);
 	TAILQ_INIT(&t->waiting);
 	TAILQ_INIT(&t->changed);
+	TAILQ_INIT(&t->young);
 	TAILQ_INIT(&t->makers);
 	quota_init(&t->quota, NEIGH_MAX, NEIGH_MAX / 8, NEIGH_USER);
 	t->n = 0;
@@ -324,6 +353,8 @@ link_to(struct net *net, struct neigh_link *link, struct neigh *n, uint32_t turn
 		TAILQ_INSERT_TAIL(&n->links, link, on);
 	else
 		TAILQ_INSERT_HEAD(&n->links, link, on);
+	if (n->state == NEIGH_REACHABLE && !n->is_young)
+		n->state = NEIGH_STALE;
 	ask_for(&net->neighs, n);
 }
 
@@ -420,6 +451,7 @@ neigh_learn(struct net *net, const struct neigh_key *key, const uint8_t mac[6], 
 	n->heard = net->env->now;
 	n->tries = 0;
 	set_waiting(&net->neighs, n, false);
+	set_young(&net->neighs, n, true);
 	if (same)
 		return;
 	memcpy(n->mac, mac, sizeof(n->mac));

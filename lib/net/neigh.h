@@ -8,7 +8,9 @@
  * Memory:  entries are allocated and bounded by NEIGH_MAX, those for one user's applications by
  *          NEIGH_USER, and a part is the operator's (quota.h); paths of QPs are linked into them.
  * Time:    `now` from the control's turn. Requests go out at once, after 100 ms, 300 ms, then each
- *          second for as long as a QP wants the address.
+ *          second for as long as a QP wants the address. What was heard is believed for NEIGH_OLD:
+ *          then an address that a QP wants is asked for anew, and its MAC is used meanwhile; five
+ *          times, then each NEIGH_OLD.
  * Depends: conf wire.
  * Spec:    RT-01, RT-05..07.
  */
@@ -26,6 +28,7 @@
 #define NEIGH_LEARNED \
 	4096 /* entries that no path uses: strangers asked for us, or paths are gone */
 #define NEIGH_BUCKETS 4096
+#define NEIGH_OLD     (30 * TIME_NS_PER_S) /* RFC 4861, 10: as long as a neighbour is reachable */
 #define NEIGH_FAILED  5 /* requests without an answer: still asked, but said to have failed */
 
 struct net;
@@ -64,6 +67,7 @@ struct neigh {
 	TAILQ_ENTRY(neigh) all;
 	TAILQ_ENTRY(neigh) waits;   /* on `waiting`, with `is_waiting` */
 	TAILQ_ENTRY(neigh) changes; /* on `changed`, with `is_changed` */
+	TAILQ_ENTRY(neigh) ages;    /* on `young`, with `is_young` */
 	TAILQ_HEAD(neigh_links, neigh_link) links;
 	struct conf_ip ip;
 	uint16_t port; /* index in conf->ports */
@@ -73,6 +77,7 @@ struct neigh {
 	bool is_waiting;
 	bool is_changed;
 	bool is_learned; /* counted in table->learned */
+	bool is_young;   /* heard of within NEIGH_OLD */
 	uint32_t turn;   /* goes up when the MAC changes; QPs remember what they have */
 	uint32_t links_n;
 	uint32_t tries; /* requests since the last answer */
@@ -90,6 +95,7 @@ struct neigh_table {
 	struct neigh_list all;
 	struct neigh_list waiting;
 	struct neigh_list changed;
+	struct neigh_list young;          /* the one heard of longest ago first */
 	TAILQ_HEAD(, neigh_maker) makers; /* of at least one entry */
 	struct quota quota;               /* of entries */
 	uint32_t n;
@@ -137,7 +143,10 @@ neigh_has_mac(const struct neigh *n)
 {
 	return n->state == NEIGH_REACHABLE || n->state == NEIGH_STALE || n->state == NEIGH_STATIC;
 }
-/** Requests that are due, and updates of QPs whose neighbour changed. @return pieces of work. */
+/**
+ * Entries that are too old, requests that are due, and updates of QPs whose neighbour changed.
+ * @return pieces of work.
+ */
 uint32_t neigh_poll(struct net *net);
 
 /* neigh_admin.c: what an operator does to the table */

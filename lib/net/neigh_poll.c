@@ -11,13 +11,31 @@
 #define REQUESTS_PER_TURN 32
 #define LOOKS_PER_TURN    256 /* at entries that are asked for */
 #define UPDATES_PER_TURN  64
+#define DOUBTS_PER_TURN   64
 
 static ns_t
-request_gap(uint32_t tries)
+request_gap(const struct neigh *n)
 {
-	if (tries == 1)
+	if (n->tries == 1)
 		return 100 * TIME_NS_PER_MS;
-	return tries == 2 ? 200 * TIME_NS_PER_MS : TIME_NS_PER_S;
+	if (n->tries == 2)
+		return 200 * TIME_NS_PER_MS;
+	return n->state == NEIGH_STALE && n->tries >= NEIGH_FAILED ? NEIGH_OLD : TIME_NS_PER_S;
+}
+
+/* What was heard too long ago is asked for again. */
+static uint32_t
+doubt_old(struct net *net)
+{
+	struct neigh *n;
+	uint32_t done = 0;
+
+	while (done < DOUBTS_PER_TURN && (n = TAILQ_FIRST(&net->neighs.young)) != NULL &&
+		net->env->now >= n->heard + NEIGH_OLD) {
+		neigh_doubt(net, n);
+		done++;
+	}
+	return done;
 }
 
 static void
@@ -32,7 +50,8 @@ send_request(struct net *net, struct neigh *n)
 	n->first_try = n->tries == 0 ? net->env->now : n->first_try;
 	n->last_try = net->env->now;
 	n->asked++;
-	n->next = net->env->now + request_gap(++n->tries);
+	n->tries++;
+	n->next = net->env->now + request_gap(n);
 	if (n->tries == NEIGH_FAILED)
 		log_rated(&net->told.silent, net->env->now, LOG_WARN,
 			"port %s: neighbour %s does not answer; still asking",
@@ -90,7 +109,7 @@ update_links(struct net *net, struct neigh *n, uint32_t room)
 uint32_t
 neigh_poll(struct net *net)
 {
-	uint32_t work = send_requests(net);
+	uint32_t work = doubt_old(net) + send_requests(net);
 	uint32_t room = UPDATES_PER_TURN;
 	struct neigh *n;
 

@@ -14,6 +14,8 @@
 struct neigh *neigh_get(struct net *net, const struct neigh_key *key);
 /** Nothing is known of it any more: asked for anew if a QP uses it, else freed. */
 void neigh_drop(struct net *net, struct neigh *n);
+/** Nothing was heard of it for long: asked for anew if a QP uses it. */
+void neigh_doubt(struct net *net, struct neigh *n);
 /** It is fixed from now on. */
 void neigh_fix_mac(struct net *net, struct neigh *n, const uint8_t mac[6]);
 /** Paths over it have to be told of its MAC, or not any more. */

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The kernel's interface under a port: down, too small, and what is said of it."""
+import socket
+import struct
 import time
 
 import livenet
@@ -7,6 +9,7 @@ import dut
 from livenet import DUT_IF, IF_MTU, PEER_IF
 
 QPN = 0x11
+OTHER_IP, OTHER_MAC = "192.0.2.3", b"\2\0\0\0\0\x33"
 
 
 class Interface(livenet.LiveCase):
@@ -86,6 +89,26 @@ class Interface(livenet.LiveCase):
         livenet.ip("link", "set", PEER_IF, "down")
         self.until(lambda: self.port()["state"] == "DOWN")
         self.assertIn("no carrier", self.port()["warning"])
+
+    def neighbour(self):
+        return next(n for n in self.rpc("neighbor_list") if n.get("ipv4") == OTHER_IP)
+
+    def asked_at_once(self):
+        """Down and up: was the neighbour asked before what was heard of it is old?"""
+        self.dut.rx(b"\xff" * 6 + OTHER_MAC + struct.pack(">HHHBBH", 0x0806, 1, 0x0800, 6, 4, 1) +
+                    OTHER_MAC + socket.inet_aton(OTHER_IP) + bytes(6) +
+                    socket.inet_aton(livenet.DUT_IP))
+        self.until(lambda: self.neighbour()["state"] == "REACHABLE")
+        n, start = self.neighbour(), time.monotonic()
+        livenet.ip("link", "set", PEER_IF, "down")
+        self.until(lambda: self.port()["state"] == "DOWN")
+        livenet.ip("link", "set", PEER_IF, "up")
+        self.until(lambda: self.neighbour()["asked"] > n["asked"])
+        return n["age_ms"] / 1000 + time.monotonic() - start < 30
+
+    def test_RT_07_asked_anew_when_the_link_is_up_again(self):
+        self.qp_to(OTHER_IP, 1024, qp_num=QPN)
+        self.until(self.asked_at_once)
 
     def test_at_the_start(self):
         livenet.ip("link", "set", DUT_IF, "mtu", "1500")

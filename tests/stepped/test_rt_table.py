@@ -58,6 +58,61 @@ class Table(RtCase):
         self.assertEqual([(roce.SEND_ONLY, S + 1, "02:00:00:00:00:52", PEER)],
                          self.sent_to(self.send()))
 
+    def wait(self, s):
+        for _ in range(10 * s):
+            self.sort(self.dut.run(100 * MS))
+
+    def test_RT_07_what_is_old_is_asked_for_again(self):
+        """Its MAC is used until it answers; an answer counts for 30 seconds."""
+        self.hop_of(PEER)
+        self.dut.rx(self.peer.acknowledge(S, msn=1))
+        self.run_for()
+        self.asked = []
+        for s, asked in ((29, []), (2, [PEER])):
+            self.wait(s)
+            self.assertEqual(asked, self.asked[:1])
+        self.assertEqual("STALE", self.neighbour(PEER)["state"])
+        self.assertEqual([(roce.SEND_ONLY, S + 1, HOST[PEER], PEER)], self.sent_to(self.send()))
+        self.dut.rx(self.peer.acknowledge(S + 1, msn=2))
+        self.tell(PEER, "02:00:00:00:00:51")
+        self.run_for()
+        self.assertEqual([(roce.SEND_ONLY, S + 2, "02:00:00:00:00:51", PEER)],
+                         self.sent_to(self.send()))
+        self.assertEqual(("REACHABLE", 0), tuple(
+            self.neighbour(PEER)[k] for k in ("state", "unanswered")))
+        self.assertEqual(([], "RTS"), (self.events(), self.state()))
+
+    def test_RT_07_an_old_one_that_is_silent(self):
+        """Asked five times, then each 30 seconds, or for a new path."""
+        self.hop_of(PEER)
+        self.wait(31 + 5)
+        self.asked = []
+        self.wait(300)
+        self.assertEqual(10, len(self.asked))
+        self.assertEqual("STALE", self.neighbour(PEER)["state"])
+        self.wait(2)
+        self.asked = []
+        self.make("qp_create", **self.qp_params(qp_num=QPN + 1, recv_cq="rcq",
+                                                ah_attr={"dest_ip": PEER}))
+        self.run_for()
+        self.assertEqual([PEER], self.asked)
+
+    def test_RT_07_an_old_one_without_a_path(self):
+        """Nobody asks for it until there is one; its MAC is used meanwhile."""
+        self.hop_of(PEER)
+        self.rpc("qp_destroy", qp_num=QPN)
+        self.forget_qp()
+        self.asked = []
+        self.wait(60)
+        self.assertEqual(([], "REACHABLE"), (self.asked, self.neighbour(PEER)["state"]))
+        self.make("qp_create", **self.qp_params(recv_cq="rcq", sq_psn=S,
+                                                ah_attr={"dest_ip": PEER, "hop_limit": 33}))
+        self.assertEqual([(roce.SEND_ONLY, S, HOST[PEER], PEER)], self.sent_to(self.send()))
+        self.assertEqual([PEER], self.asked)
+        self.tell(PEER)
+        self.run_for()
+        self.assertEqual("REACHABLE", self.neighbour(PEER)["state"])
+
     def test_RT_07_added_and_deleted(self):
         self.to(PEER, timeout=14)
         self.post_raw(self.wr("SEND", 10))
