@@ -57,7 +57,7 @@ arp_receive(struct net *net, const struct frame_in *f)
 	const struct wire_port *us = net->env->w.ports[f->port].addr;
 	const uint8_t *arp = f->l3;
 	struct neigh_key key = { .ip.family = 4, .port = f->port, .vlan = f->tci & 0xfff };
-	bool for_us;
+	bool for_us, somebody;
 	uint16_t op;
 
 	if (f->l3_len < ARP_LEN || be16_load(arp + AT_HTYPE) != 1 ||
@@ -68,12 +68,13 @@ arp_receive(struct net *net, const struct frame_in *f)
 	}
 	op = be16_load(arp + AT_OP);
 	for_us = memcmp(arp + AT_TPA, us->ipv4, 4) == 0;
+	somebody = frames_is_other(us, arp + AT_SHA);
 	/* A probe (sender 0.0.0.0) tells nothing; our own address is not a neighbour's. */
-	if (be32_load(arp + AT_SPA) != 0 && arp[AT_SPA] < 224 &&
+	if (somebody && be32_load(arp + AT_SPA) != 0 && arp[AT_SPA] < 224 &&
 		memcmp(arp + AT_SPA, us->ipv4, 4) != 0) {
 		memcpy(key.ip.addr, arp + AT_SPA, 4);
 		neigh_learn(net, &key, arp + AT_SHA, for_us);
 	}
-	if (op == ARP_REQUEST && for_us && (arp[AT_SHA] & 1) == 0)
+	if (op == ARP_REQUEST && for_us && somebody)
 		arp_send(net, f->port, f->tci, ARP_REPLY, arp + AT_SHA, arp + AT_SPA);
 }

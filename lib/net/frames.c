@@ -88,6 +88,15 @@ frames_send_cnp(struct net *net, const struct frames_cnp *of, const uint8_t *fra
 	return send_by(net, of, frame, len);
 }
 
+bool
+frames_is_other(const struct wire_port *us, const uint8_t mac[6])
+{
+	static const uint8_t none[6];
+
+	return (mac[0] & 1) == 0 && memcmp(mac, none, sizeof(none)) != 0 &&
+	       memcmp(mac, us->mac, sizeof(us->mac)) != 0;
+}
+
 void
 frames_link_local(const struct wire_port *us, uint8_t out[16])
 {

@@ -60,6 +60,9 @@ uint32_t frames_header(
 /** One's complement checksum, `sum` carried in. */
 uint16_t frames_checksum(uint64_t sum, const uint8_t *p, uint32_t len);
 
+/** Can somebody else on the link have this MAC? Not nobody's, a group's, or the port's own. */
+bool frames_is_other(const struct wire_port *us, const uint8_t mac[6]);
+
 /** fe80::/64 with the modified EUI-64 of the port's MAC (RFC 4291). */
 void frames_link_local(const struct wire_port *us, uint8_t out[16]);
 

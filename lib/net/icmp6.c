@@ -120,15 +120,18 @@ nd_option(const uint8_t *icmp, uint32_t len, uint8_t type)
 
 static void
 nd_learn(struct net *net, const struct frame_in *f, const uint8_t addr[16], const uint8_t *mac,
-	bool for_us)
+	bool for_us, bool overrides)
 {
 	struct neigh_key key = { .ip.family = 6, .port = f->port, .vlan = f->tci & 0xfff };
 
+	const struct wire_port *us = net->env->w.ports[f->port].addr;
+
 	if (mac == NULL || addr[0] == 0xff || memcmp(addr, unspecified, 16) == 0 ||
-		is_ours(net->env->w.ports[f->port].addr, addr))
+		is_ours(us, addr) || !frames_is_other(us, mac))
 		return;
 	memcpy(key.ip.addr, addr, 16);
-	neigh_learn(net, &key, mac, for_us);
+	if (overrides || !neigh_doubted(net, &key, mac))
+		neigh_learn(net, &key, mac, for_us);
 }
 
 static void
@@ -145,7 +148,7 @@ solicitation(struct net *net, const struct frame_in *f, const uint8_t *icmp, uin
 
 	if (!is_ours(us, target) || src[0] == 0xff)
 		return;
-	nd_learn(net, f, src, nd_option(icmp, len, OPT_SOURCE_LL), true);
+	nd_learn(net, f, src, nd_option(icmp, len, OPT_SOURCE_LL), true, true);
 	at = frames_header(out, anonymous ? all_nodes_mac : f->l2 + 6, us->mac, f->tci, TYPE_IPV6);
 	nd_body(start_packet(out + at, target, anonymous ? all_nodes : src, ND_LEN + ND_OPT_LEN),
 		ICMP6_NA, (anonymous ? 0 : NA_SOLICITED) | NA_OVERRIDE, target, us->mac);
@@ -192,7 +195,8 @@ icmp6_receive(struct net *net, const struct frame_in *f)
 		solicitation(net, f, icmp, len);
 	else if (icmp[0] == ICMP6_NA && nd)
 		nd_learn(net, f, icmp + 8, nd_option(icmp, len, OPT_TARGET_LL),
-			is_ours(net->env->w.ports[f->port].addr, f->l3 + 24));
+			is_ours(net->env->w.ports[f->port].addr, f->l3 + 24),
+			(be32_load(icmp + 4) & NA_OVERRIDE) != 0);
 	else
 		net->frames.rx_ignored++;
 }

@@ -423,6 +423,18 @@ neigh_join(struct net *net, struct neigh_link *link, const struct neigh_link *ot
 		neigh_leave(net, link);
 }
 
+bool
+neigh_doubted(struct net *net, const struct neigh_key *key, const uint8_t mac[6])
+{
+	struct neigh *n = find(&net->neighs, key);
+
+	if (n == NULL || !neigh_has_mac(n) || memcmp(n->mac, mac, sizeof(n->mac)) == 0 ||
+		(n->state == NEIGH_STALE && n->tries > NEIGH_SILENT))
+		return false;
+	neigh_doubt(net, n);
+	return true;
+}
+
 void
 neigh_learn(struct net *net, const struct neigh_key *key, const uint8_t mac[6], bool for_us)
 {

@@ -29,6 +29,7 @@
 	4096 /* entries that no path uses: strangers asked for us, or paths are gone */
 #define NEIGH_BUCKETS 4096
 #define NEIGH_OLD     (30 * TIME_NS_PER_S) /* RFC 4861, 10: as long as a neighbour is reachable */
+#define NEIGH_SILENT  3 /* requests without an answer: the MAC that was known is doubtful */
 #define NEIGH_FAILED  5 /* requests without an answer: still asked, but said to have failed */
 
 struct net;
@@ -135,6 +136,11 @@ int neigh_reroute(struct net *net, const struct neigh_key *key, struct neigh_lin
  * `for_us` (they asked for one of our addresses, or answered us).
  */
 void neigh_learn(struct net *net, const struct neigh_key *key, const uint8_t mac[6], bool for_us);
+/**
+ * Somebody said where they are, but does not insist (RFC 4861, 7.2.5: override is not set). @return
+ * true: another MAC is known, and stays; whoever has that one is asked. Not so once it is silent.
+ */
+bool neigh_doubted(struct net *net, const struct neigh_key *key, const uint8_t mac[6]);
 /** Does a fixed entry say that this address is on the port's link? */
 bool neigh_is_static(const struct net *net, uint16_t port, const struct conf_ip *ip);
 /** Is there a MAC to send to? */

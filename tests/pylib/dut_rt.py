@@ -47,12 +47,12 @@ class RtCase(ReqCase):
         self.req(ah_attr={"dest_ip": dest_ip, "hop_limit": 33, **qp.pop("ah", {})}, **qp)
         self.peer = self.peer.with_(src_ip=dest_ip, dst_ip=IP6 if ":" in dest_ip else IP)
 
-    def tell(self, ip, mac=None):
-        """The host says where it is."""
+    def tell(self, ip, mac=None, override=1):
+        """The host says where it is; over IPv6 it may not insist."""
         mac = mac or HOST[ip]
         if ":" in ip:
             frame = (Ether(src=mac, dst=MAC) / IPv6(src=ip, dst=IP6, hlim=255) /
-                     ICMPv6ND_NA(tgt=ip, S=1, O=1) / ICMPv6NDOptDstLLAddr(lladdr=mac))
+                     ICMPv6ND_NA(tgt=ip, S=override, O=override) / ICMPv6NDOptDstLLAddr(lladdr=mac))
         else:
             frame = Ether(src=mac, dst=MAC) / ARP(op=2, hwsrc=mac, psrc=ip, hwdst=MAC, pdst=IP)
         self.dut.rx(bytes(frame))

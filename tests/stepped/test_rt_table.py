@@ -4,8 +4,10 @@ import dut
 import roce
 from dut import MS, QPN
 from dut_req import S
-from dut_rt import (EEXIST, EINVAL, ENOENT, GATEWAY, HOST, IP, IP6, PEER, RtCase, port)
+from dut_rt import (EEXIST, EINVAL, ENOENT, GATEWAY, HOST, IP, IP6, MAC, PEER, RtCase, port)
 from scapy.layers.l2 import ARP, Dot1Q, Ether
+
+PEER6 = "2001:db8::50"
 
 
 class Table(RtCase):
@@ -112,6 +114,40 @@ class Table(RtCase):
         self.tell(PEER)
         self.run_for()
         self.assertEqual("REACHABLE", self.neighbour(PEER)["state"])
+
+    def test_RT_07_without_override(self):
+        """Who does not insist is believed where no MAC is known, or whoever has it is silent."""
+        self.to(PEER6, timeout=14)
+        self.run_for()
+        self.tell(PEER6, override=0)
+        self.run_for()
+        self.assertEqual(HOST[PEER6], self.neighbour(PEER6)["mac"])
+        self.asked = []
+        self.tell(PEER6, "02:00:00:00:00:61", override=0)
+        self.run_for()
+        self.assertEqual((HOST[PEER6], "STALE", [PEER6]), (
+            *(self.neighbour(PEER6)[k] for k in ("mac", "state")), self.asked))
+        self.tell(PEER6)
+        self.run_for()
+        self.assertEqual("REACHABLE", self.neighbour(PEER6)["state"])
+        self.tell(PEER6, "02:00:00:00:00:61", override=0)
+        self.wait(5)
+        self.tell(PEER6, "02:00:00:00:00:62", override=0)
+        self.run_for()
+        self.assertEqual([(roce.SEND_ONLY, S, "02:00:00:00:00:62", PEER6)],
+                         self.sent_to(self.send()))
+
+    def test_RT_07_macs_that_no_neighbour_has(self):
+        for peer in (PEER, PEER6):
+            self.to(peer)
+            for mac in ("00:00:00:00:00:00", MAC, "01:00:5e:00:00:01"):
+                self.tell(peer, mac)
+                self.run_for()
+                self.assertEqual((None, "INCOMPLETE"), tuple(
+                    self.neighbour(peer)[k] for k in ("mac", "state")))
+            self.tell(peer)
+            self.run_for()
+            self.assertEqual(HOST[peer], self.neighbour(peer)["mac"])
 
     def test_RT_07_added_and_deleted(self):
         self.to(PEER, timeout=14)
