@@ -43,7 +43,7 @@ cc_start(struct cc *c, const struct cc_params *p)
 	ASSERT(p->line_rate != 0);
 	ASSERT(p->by_delay || (p->rpg_time_reset != 0 && p->dce_tcp_rtt != 0));
 	c->rate = c->target = cc_top(c);
-	c->delay.window = p->delay.start << 16;
+	c->delay.window = min_u32(p->delay.start, p->delay.max_window) << 16;
 }
 
 /* ---- alpha ----------------------------------------------------------------------------------- */

@@ -112,6 +112,25 @@ CC_30_increase(void **state UNUSED)
 	assert_int_equal(14, cc_delay_window(&c));
 }
 
+/* Not before the first round trip either. */
+static void
+CC_33_first_window(void **state UNUSED)
+{
+	static const struct {
+		uint32_t start, most, want;
+	} rows[] = { { 32, 256, 32 }, { 32, 4, 4 }, { 65535, 65535, 65535 }, { 1, 1, 1 } };
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct cc_params p;
+
+		cc_delay_preset(&p);
+		p.delay.start = rows[i].start;
+		p.delay.max_window = rows[i].most;
+		cc_start(&c, &p);
+		assert_int_equal(cc_delay_window(&c), rows[i].want);
+	}
+}
+
 static void
 CC_31_decrease(void **state UNUSED)
 {
@@ -231,6 +250,7 @@ main(void)
 		cmocka_unit_test(CC_30_increase),
 		cmocka_unit_test(CC_31_decrease),
 		cmocka_unit_test(CC_32_losses),
+		cmocka_unit_test(CC_33_first_window),
 		cmocka_unit_test(CC_33_rate),
 		cmocka_unit_test(CC_34_time),
 	};
