@@ -395,7 +395,10 @@ run_follow(struct ctl *ctl, const struct command *cmd, int argc, char **argv)
 	return ctl_refuse(ctl->rpc.code, "%s", ctl->rpc.err);
 }
 
-/* The same for a method that can only be asked: once a second, until the daemon goes. */
+/*
+ * The same for a method that can only be asked: at once as long as there is more, else once a
+ * second, until the daemon goes.
+ */
 int
 run_watch(struct ctl *ctl, const struct command *cmd, int argc, char **argv)
 {
@@ -406,13 +409,17 @@ run_watch(struct ctl *ctl, const struct command *cmd, int argc, char **argv)
 	if (rc != CTL_OK)
 		return rc;
 	while (ferror(stdout) == 0) {
+		size_t n;
+
 		rc = ctl_call(ctl, cmd->method, json_copy(params), &v);
 		if (rc != CTL_OK)
 			break;
-		for (size_t i = 0; i < json_array_size(v); i++)
+		n = json_array_size(v);
+		for (size_t i = 0; i < n; i++)
 			print_stream(ctl, json_array_get(v, i));
 		json_decref(v);
-		nanosleep(&(struct timespec){ .tv_sec = 1 }, NULL);
+		if (n == 0)
+			nanosleep(&(struct timespec){ .tv_sec = 1 }, NULL);
 	}
 	json_decref(params);
 	return rc;

@@ -95,7 +95,7 @@ struct connect_event {
 
 /** Upwards: who follows. */
 struct connect_up {
-	/** @return how many heard it. */
+	/** @return how many took it. */
 	uint32_t (*event)(void *ctx, const struct connect_event *e);
 	void *ctx;
 };

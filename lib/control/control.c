@@ -93,7 +93,7 @@ event(void *ctx, const struct event *e)
 	if (e->event == EVENT_COMM_EST && e->of == OBJECT_QP)
 		connect_data(&c->connect, e->number);
 	if (c->server.followers != 0)
-		told = rpc_notify(&c->server, "async_event", events_json(&c->diagnose, e));
+		told = rpc_notify(&c->server, RPC_ASYNC_EVENTS, events_json(&c->diagnose, e));
 	apps_event(&c->apps, e);
 	return told;
 }
@@ -106,7 +106,7 @@ cm_event(void *ctx, const struct connect_event *e)
 
 	if (c->server.followers == 0)
 		return 0;
-	return rpc_notify(&c->server, "cm_event", connect_event_json(&c->connect, e));
+	return rpc_notify(&c->server, RPC_CM_EVENTS, connect_event_json(&c->connect, e));
 }
 
 static void
@@ -124,7 +124,7 @@ fired(void *ctx, const struct object_cq *cq)
 	struct control *c = ctx;
 	json_t *params = json_pack("{s:s}", "cq", cq->n.name);
 
-	rpc_notify(&c->server, "cq_event", params);
+	rpc_notify(&c->server, RPC_CQ_EVENTS, params);
 }
 
 /* The connection of an application ends, and all that is the application's. */

@@ -17,7 +17,7 @@
 
 /** Upwards: what others have to hear. Set once, by the owner of the loop. */
 struct diagnose_up {
-	/** An asynchronous event has happened. @return how many have heard it at once. */
+	/** An asynchronous event has happened. @return how many took it at once. */
 	uint32_t (*event)(void *ctx, const struct event *e);
 	void *ctx;
 };

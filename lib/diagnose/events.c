@@ -161,11 +161,12 @@ static void
 add(struct diagnose *dg, const struct event *e)
 {
 	struct events *q = &dg->events;
-	const uint32_t told = dg->up.event(dg->up.ctx, e);
 
+	if (dg->up.event(dg->up.ctx, e) != 0)
+		return; /* it is taken */
 	if (q->n < EVENTS_MAX - 1)
 		*event_at(q, q->n++) = *e;
-	else if (told == 0)
+	else
 		note_lost(dg, 1);
 }
 

@@ -292,7 +292,7 @@ cm_events_method(struct rpc_call *call)
 		list = conf_json_append(list, e);
 	}
 	if (p->follow)
-		rpc_server_follow(call->m->rpc, call->client);
+		rpc_server_follow(call->m->rpc, call->client, RPC_CM_EVENTS);
 	return rpc_result(call, list);
 }
 

@@ -81,7 +81,7 @@ async_events(struct rpc_call *call)
 		list = conf_json_append(list, e);
 	}
 	if (p->follow)
-		rpc_server_follow(call->m->rpc, call->client);
+		rpc_server_follow(call->m->rpc, call->client, RPC_ASYNC_EVENTS);
 	return rpc_result(call, list);
 }
 
@@ -129,7 +129,7 @@ cq_events(struct rpc_call *call)
 		list = conf_json_append(list, e);
 	}
 	if (p->follow)
-		rpc_server_follow(call->m->rpc, call->client);
+		rpc_server_follow(call->m->rpc, call->client, RPC_CQ_EVENTS);
 	return rpc_result(call, list);
 }
 

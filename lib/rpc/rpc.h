@@ -82,10 +82,10 @@ bool rpc_work_step(
 /** One line, all of it. @return the reply (free() it) or NULL: nothing to send. */
 char *rpc_line(struct rpc_server *srv, struct rpc_client *client, const char *line, size_t len);
 /**
- * A notification to everybody who follows. Takes `params` over; NULL: no memory, nobody hears.
- * @return how many got it.
+ * A notification to everybody who follows, whatever. Takes `params` over; NULL: no memory, nobody
+ * hears. @return how many got it who had asked for it: to them it is delivered.
  */
-uint32_t rpc_notify(struct rpc_server *srv, const char *method, json_t *params);
+uint32_t rpc_notify(struct rpc_server *srv, enum rpc_notes what, json_t *params);
 /** An error reply with id null. */
 char *rpc_error_line(int code, const char *message);
 

@@ -6,7 +6,7 @@
 #include "rpc.h"
 
 static uint32_t
-send_to_followers(struct rpc_server *srv, const char *line, size_t len)
+send_to_followers(struct rpc_server *srv, enum rpc_notes what, const char *line, size_t len)
 {
 	struct rpc_client *cl;
 	uint32_t n = 0;
@@ -14,21 +14,24 @@ send_to_followers(struct rpc_server *srv, const char *line, size_t len)
 	if (srv->followers == 0)
 		return 0;
 	TAILQ_FOREACH (cl, &srv->clients, all) {
-		if (!cl->follow || cl->dead)
+		if (cl->follows == 0 || cl->dead)
 			continue;
 		rpc_server_send(srv, cl, line, len);
-		n += !cl->dead;
+		n += !cl->dead && (cl->follows & what) != 0;
 	}
 	return n;
 }
 
 uint32_t
-rpc_notify(struct rpc_server *srv, const char *method, json_t *params)
+rpc_notify(struct rpc_server *srv, enum rpc_notes what, json_t *params)
 {
+	const char *method = what == RPC_ASYNC_EVENTS ? "async_event"
+			     : what == RPC_CM_EVENTS  ? "cm_event"
+						      : "cq_event";
 	json_t *msg =
 		json_pack("{s:s, s:s, s:o}", "jsonrpc", "2.0", "method", method, "params", params);
 	char *line = msg != NULL ? json_dumps(msg, JSON_COMPACT) : NULL;
-	const uint32_t n = line != NULL ? send_to_followers(srv, line, strlen(line)) : 0;
+	const uint32_t n = line != NULL ? send_to_followers(srv, what, line, strlen(line)) : 0;
 
 	free(line);
 	json_decref(msg);

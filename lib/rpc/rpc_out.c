@@ -34,11 +34,19 @@ rpc_server_send(struct rpc_server *srv, struct rpc_client *cl, const char *line,
 }
 
 void
-rpc_server_follow(struct rpc_server *srv, struct rpc_client *cl)
+rpc_server_follow(struct rpc_server *srv, struct rpc_client *cl, enum rpc_notes what)
 {
-	if (!cl->follow)
+	if (cl->follows == 0)
 		srv->followers++;
-	cl->follow = true;
+	cl->follows |= (uint8_t)what;
+}
+
+void
+rpc_server_unfollow(struct rpc_server *srv, struct rpc_client *cl)
+{
+	if (cl->follows != 0)
+		srv->followers--;
+	cl->follows = 0;
 }
 
 int

@@ -54,8 +54,7 @@ free_client(struct rpc_server *s, struct rpc_client *cl)
 	rpc_server_drop_fds(cl);
 	TAILQ_REMOVE(&s->clients, cl, all);
 	s->n--;
-	if (cl->follow)
-		s->followers--;
+	rpc_server_unfollow(s, cl);
 	epoll_ctl(s->epoll_fd, EPOLL_CTL_DEL, cl->fd, NULL);
 	if (cl->process >= 0)
 		close(cl->process);
@@ -73,7 +72,8 @@ peer_is_gone(struct rpc_server *s, struct rpc_client *cl)
 	broker_conn_drain(cl->conn);
 	if (cl->close_by == UINT64_MAX)
 		cl->close_by = s->env->now + GONE_NS;
-	cl->follow = cl->follow && cl->app != NULL;
+	if (cl->app == NULL)
+		rpc_server_unfollow(s, cl);
 }
 
 /* ---- requests -------------------------------------------------------------------------------- */
@@ -199,7 +199,7 @@ is_finished(const struct rpc_client *cl)
 {
 	if (cl->eof && cl->hup)
 		return true;
-	return cl->eof && broker_conn_unsaid(cl->conn) == 0 && (cl->closing || !cl->follow);
+	return cl->eof && broker_conn_unsaid(cl->conn) == 0 && (cl->closing || cl->follows == 0);
 }
 
 /* ---- connections ----------------------------------------------------------------------------- */

@@ -57,6 +57,9 @@ struct rpc_work {
 	uint64_t turn; /* of the last try */
 };
 
+/** What a connection has asked to be told of as it comes: a bit each. */
+enum rpc_notes { RPC_ASYNC_EVENTS = 1, RPC_CM_EVENTS = 2, RPC_CQ_EVENTS = 4 };
+
 struct rpc_client {
 	TAILQ_ENTRY(rpc_client) all;
 	int fd;      /* read, written and closed by the thread */
@@ -65,7 +68,7 @@ struct rpc_client {
 	struct rpc_watch on_socket;
 	struct rpc_watch on_process;
 	struct rpc_work work;
-	bool follow;     /* carries async_event notifications */
+	uint8_t follows; /* bits of enum rpc_notes; with any all notifications go to it */
 	bool closing;    /* error sent; input is thrown away until the peer closes */
 	bool eof;        /* the peer sends no more; what it sent is still answered */
 	bool hup;        /* it reads no more either */
@@ -159,7 +162,9 @@ void rpc_server_drop_fds(struct rpc_client *cl);
 struct owner_process rpc_peer(int fd);
 /** A pidfd of that process. @return -1: none can be had; -ESRCH: it is gone. */
 int rpc_peer_process(int fd, const struct owner_process *peer);
-/** Notifications go to this connection, too, from now on. */
-void rpc_server_follow(struct rpc_server *srv, struct rpc_client *cl);
+/** Notifications go to this connection, too, from now on. `what` is delivered by them. */
+void rpc_server_follow(struct rpc_server *srv, struct rpc_client *cl, enum rpc_notes what);
+/** No more, of any kind. */
+void rpc_server_unfollow(struct rpc_server *srv, struct rpc_client *cl);
 
 #endif

@@ -174,6 +174,13 @@ class Output(Case):
         self.assertEqual(out, "event_type COMM_EST  qp_num 16\nevent_type QP_FATAL  qp_num 17\n")
         self.assertIn("closed the connection", self.err)
 
+    def test_errors_are_asked_for_as_long_as_there_are_some(self):
+        """Not 256 a second: a buffer that fills faster would lose the rest."""
+        left = [[{"psn": i}] for i in range(60)]
+        out = self.ctl({"rx_errors": lambda _: left.pop(0) if left else None}, "error", "monitor",
+                       code=1)
+        self.assertEqual("".join("psn %d\n" % i for i in range(60)), out)
+
     def test_show_and_list_take_nothing(self):
         """Looking twice shows the same; `clear` and `monitor` are the verbs that take."""
         for words, method in ((("error", "show"), "rx_errors"),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The control socket: clients, lines, and files that are in the way. */
-#include "fake.h"
+#include "with_socket.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,153 +11,6 @@
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
-
-static char dir[] = "/tmp/rlsocketXXXXXX";
-static char path[64];
-static char conf[512];
-
-/* The connections' threads run in real time: whoever waits for one gives up after so long. */
-#define PATIENCE_S 20
-
-static void
-write_conf(void)
-{
-	snprintf(path, sizeof(path), "%s/s", dir);
-	snprintf(conf, sizeof(conf),
-		"{\"version\":1,\"lcores\":{\"workers\":[1,2]},"
-		"\"control\":{\"socket\":\"%s\",\"mode\":\"0640\"},"
-		"\"ports\":[{\"name\":\"p0\",\"device\":\"net_ring0\",\"ipv4\":\"10.0.0.1\"}],"
-		"\"pds\":[\"pd0\"],\"cqs\":[{\"name\":\"cq0\",\"cqe\":16}]}",
-		path);
-}
-
-static int
-group_setup(void **state)
-{
-	assert_non_null(mkdtemp(dir));
-	write_conf();
-	return fake_eal(state);
-}
-
-static int
-group_teardown(void **state)
-{
-	rmdir(dir);
-	return fake_eal_end(state);
-}
-
-static int
-setup(void **state UNUSED)
-{
-	fake_start_env(conf, 0, false);
-	return 0;
-}
-
-static int
-teardown(void **state UNUSED)
-{
-	fake_stop();
-	/* The file goes with the program. */
-	assert_int_equal(access(path, F_OK), -1);
-	return 0;
-}
-
-static void
-turn(void)
-{
-	fake.now += TIME_NS_PER_US;
-	if (control_poll(fake.c, fake.now) == 0)
-		usleep(20);
-}
-
-static time_t
-patience(void)
-{
-	return time(NULL) + PATIENCE_S;
-}
-
-/* While as many as may wait are turned away, nobody is accepted: control turns meanwhile. */
-static int
-client(void)
-{
-	struct sockaddr_un a = { .sun_family = AF_UNIX };
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	const time_t end = patience();
-
-	memcpy(a.sun_path, path, sizeof(path));
-	while (connect(fd, (struct sockaddr *)&a, sizeof(a)) != 0) {
-		assert_true(errno == EAGAIN && time(NULL) < end);
-		turn();
-	}
-	return fd;
-}
-
-/* All of it, while control turns. @return bytes written before the peer closed. */
-static size_t
-put(int fd, const char *text, size_t len)
-{
-	const time_t end = patience();
-	size_t at = 0;
-
-	while (at < len && time(NULL) < end) {
-		ssize_t n = send(fd, text + at, len - at, MSG_NOSIGNAL);
-
-		if (n < 0 && errno != EAGAIN)
-			break;
-		at += n > 0 ? (size_t)n : 0;
-		turn();
-	}
-	return at;
-}
-
-static void
-put_text(int fd, const char *text)
-{
-	assert_int_equal(put(fd, text, strlen(text)), strlen(text));
-}
-
-/* One line, without its newline; NULL: the peer closed. The test fails when nothing comes. */
-static char *
-get(int fd)
-{
-	size_t len = 0, room = 3u << 20;
-	time_t end = patience();
-	char *line = malloc(room);
-
-	while (time(NULL) < end) {
-		ssize_t n = recv(fd, line + len, 1, 0);
-
-		if (n == 0 || (n < 0 && errno != EAGAIN))
-			break;
-		if (n < 0) {
-			turn();
-			continue;
-		}
-		end = patience();
-		assert_true(len < room - 1);
-		if (line[len] == '\n') {
-			line[len] = '\0';
-			return line;
-		}
-		len++;
-	}
-	assert_int_equal(len, 0);
-	free(line);
-	return NULL;
-}
-
-static json_t *
-get_json(int fd)
-{
-	char *line = get(fd);
-	json_t *v;
-
-	assert_non_null(line);
-	v = json_loads(line, 0, NULL);
-	assert_non_null(v);
-	free(line);
-	return v;
-}
 
 static void
 ask(int fd, int id, const char *method)
@@ -366,50 +219,6 @@ replies_longer_than_the_sockets_buffer(void **state UNUSED)
 }
 
 static void
-events_are_carried_to_followers(void **state UNUSED)
-{
-	static const char follow[] = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"async_events\","
-				     "\"params\":{\"follow\":true}}\n";
-	int a = client(), b = client();
-	struct mbox_msg m = { .type = MBOX_EVENT, .ev = { .qpn = 17, .event = 4, .psn = 1 } };
-	uint32_t worker;
-	json_t *v;
-
-	json_decref(rpc_ok("qp_create", qp17));
-	worker = qp_lookup(fake.env.qps, 17)->worker;
-	assert_int_equal(mbox_send_up(&fake.mbox[worker], &m), 0);
-	put(a, follow, sizeof(follow) - 1);
-	v = get_json(a); /* what was there already */
-	assert_int_equal(json_array_size(json_object_get(v, "result")), 1);
-	json_decref(v);
-	put(b, follow, sizeof(follow) - 1);
-	v = get_json(b);
-	assert_int_equal(json_array_size(json_object_get(v, "result")), 0);
-	json_decref(v);
-	for (uint32_t i = 2; i < 5; i++) {
-		m.ev.psn = i;
-		assert_int_equal(mbox_send_up(&fake.mbox[worker], &m), 0);
-	}
-	for (uint32_t i = 2; i < 5; i++) {
-		int fds[] = { a, b };
-
-		for (unsigned int k = 0; k < 2; k++) {
-			v = get_json(fds[k]);
-			assert_string_equal(text_of(v, "method"), "async_event");
-			assert_null(json_object_get(v, "id"));
-			assert_int_equal(number_of(json_object_get(v, "params"), "psn"), i);
-			json_decref(v);
-		}
-	}
-	close(a);
-	turn();
-	/* A follower that is gone is no trouble; the other one goes on. */
-	assert_int_equal(mbox_send_up(&fake.mbox[worker], &m), 0);
-	json_decref(get_json(b));
-	close(b);
-}
-
-static void
 waiting_for_work(void **state UNUSED)
 {
 	struct pollfd p = { .fd = control_wait_fd(fake.c), .events = POLLIN };
@@ -474,8 +283,6 @@ a_file_that_is_no_socket_stays(void **state UNUSED)
 	assert_int_equal(unlink(path), 0);
 }
 
-#define WITH_SOCKET(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
 int
 main(void)
 {
@@ -488,7 +295,6 @@ main(void)
 		WITH_SOCKET(a_line_of_one_mebibyte_is_the_longest),
 		WITH_SOCKET(a_client_that_does_not_read),
 		WITH_SOCKET(replies_longer_than_the_sockets_buffer),
-		WITH_SOCKET(events_are_carried_to_followers),
 		WITH_SOCKET(waiting_for_work),
 		WITH_SOCKET(a_second_instance_is_turned_away),
 		cmocka_unit_test(a_stale_socket_is_replaced),
