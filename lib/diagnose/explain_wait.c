@@ -57,12 +57,31 @@ until(struct waits *x, json_t *o, ns_t t)
 	json_object_set_new(o, "until", wall_json(x->dg->env, t));
 }
 
-static const char *
-opcode_name(uint8_t opcode)
-{
-	const char *name = conf_name_of(conf_names_wr_opcode, opcode);
+#define REQUEST_TEXT 64
 
-	return name != NULL ? name : "request";
+/* "wr_id 7": a send_feed's requests have none, but the time of posting. */
+static json_t *
+request_id(const struct waits *x, uint64_t id, char text[REQUEST_TEXT])
+{
+	const bool fed = qp_limits(x->rec->qp).send_feed;
+
+	if (fed)
+		snprintf(text, REQUEST_TEXT, "of the send_feed");
+	else
+		snprintf(text, REQUEST_TEXT, "wr_id %llu", (unsigned long long)id);
+	return fed ? json_null() : conf_json_u64(id);
+}
+
+/* "RDMA_WRITE wr_id 7" */
+static json_t *
+oldest_request(const struct waits *x, char text[REQUEST_TEXT])
+{
+	const char *name = conf_name_of(conf_names_wr_opcode, x->w->oldest_opcode);
+	char which[REQUEST_TEXT];
+	json_t *id = request_id(x, x->w->oldest_id, which);
+
+	snprintf(text, REQUEST_TEXT, "%.24s %.36s", name != NULL ? name : "request", which);
+	return id;
 }
 
 /* ---- around the QP --------------------------------------------------------------------------- */
@@ -101,33 +120,31 @@ wait_ack(struct waits *x)
 {
 	const struct qp_snapshot *s = x->s;
 	const struct qp_waiting *w = x->w;
-	json_t *o;
+	char what[REQUEST_TEXT];
+	json_t *o, *id;
 
 	if (s->una_psn == s->next_psn || !w->has_oldest || w->started == 0)
 		return;
+	id = oldest_request(x, what);
 	if (s->timing)
 		o = add(x, "ACK", "a response of the peer; else the transport timer: a resend",
-			"the acknowledgement of PSN %u: %s wr_id %llu, and %u requests behind it; "
+			"the acknowledgement of PSN %u: %s, and %u requests behind it; "
 			"%u of %u retries left",
-			s->una_psn, opcode_name(w->oldest_opcode), (unsigned long long)w->oldest_id,
-			w->started - 1, s->retry_left, x->rec->attr.retry_cnt);
+			s->una_psn, what, w->started - 1, s->retry_left, x->rec->attr.retry_cnt);
 	else if (w->timeout == 0)
 		o = add(x, "ACK", "a response of the peer, and nothing else: there is no timer",
-			"the acknowledgement of PSN %u: %s wr_id %llu, and %u requests behind it; "
+			"the acknowledgement of PSN %u: %s, and %u requests behind it; "
 			"timeout is 0, so it waits for ever",
-			s->una_psn, opcode_name(w->oldest_opcode), (unsigned long long)w->oldest_id,
-			w->started - 1);
+			s->una_psn, what, w->started - 1);
 	else if (w->resends)
 		o = add(x, "RESEND", "its turn to send",
-			"PSN %u and what follows are to be sent again: %s wr_id %llu", s->una_psn,
-			opcode_name(w->oldest_opcode), (unsigned long long)w->oldest_id);
+			"PSN %u and what follows are to be sent again: %s", s->una_psn, what);
 	else
 		o = add(x, "SENDING", "its turn to send",
-			"%s wr_id %llu is being sent, from PSN %u on: PSN %u is next",
-			opcode_name(w->oldest_opcode), (unsigned long long)w->oldest_id, s->una_psn,
+			"%s is being sent, from PSN %u on: PSN %u is next", what, s->una_psn,
 			s->next_psn);
 	json_object_set_new(o, "psn", json_integer(s->una_psn));
-	json_object_set_new(o, "wr_id", conf_json_u64(w->oldest_id));
+	json_object_set_new(o, "wr_id", id);
 	json_object_set_new(o, "retries_left", json_integer(s->retry_left));
 	since(x, o, x->w->since);
 	if (s->timing)
@@ -173,18 +190,19 @@ wait_reads(struct waits *x)
 {
 	const struct qp_waiting *w = x->w;
 	const bool fence = w->stop == REQ_FENCED;
-	json_t *o;
+	char which[REQUEST_TEXT];
+	json_t *o, *id = request_id(x, w->read_id, which);
 
 	o = fence ? add(x, "FENCE", "the READ or ATOMIC completes",
 			    "a request with a fence waits for %u READs and ATOMICs before it, the "
-			    "oldest of them wr_id %llu at PSN %u",
-			    w->reads, (unsigned long long)w->read_id, w->read_psn)
+			    "oldest of them %s at PSN %u",
+			    w->reads, which, w->read_psn)
 		  : add(x, "READ_LIMIT", "one of them completes",
 			    "%u READs and ATOMICs are outstanding, as many as max_rd_atomic allows; "
-			    "the oldest is wr_id %llu at PSN %u",
-			    w->reads, (unsigned long long)w->read_id, w->read_psn);
+			    "the oldest is %s at PSN %u",
+			    w->reads, which, w->read_psn);
 	json_object_set_new(o, "psn", json_integer(w->read_psn));
-	json_object_set_new(o, "wr_id", conf_json_u64(w->read_id));
+	json_object_set_new(o, "wr_id", id);
 	since(x, o, x->w->since);
 }
 
@@ -280,7 +298,7 @@ wait_turn(struct waits *x)
 				"requests were not started yet",
 				(unsigned long long)w->rate, w->unstarted),
 			w->rate_until);
-	else if (idle && w->unstarted != 0 && x->s->resolved)
+	else if (idle && w->unstarted != 0 && x->s->resolved && x->s->rate.waits_until == 0)
 		add(x, "TURN", "the worker looks at its send queue",
 			"%u requests are posted, and were not started yet", w->unstarted);
 }
@@ -360,6 +378,7 @@ wait_receive(struct waits *x)
 	const char *shared = x->rec->srq != NULL ? "shared " : "";
 	const char *wakes = x->rec->srq != NULL ? "post_srq_recv" : "post_recv";
 	const uint32_t us = wire_rnr_us(x->rec->attr.min_rnr_timer);
+	const ns_t told = x->w->rnr_until;
 	json_t *o;
 
 	if (x->type != QPT_RC) {
@@ -371,7 +390,10 @@ wait_receive(struct waits *x)
 	o = add(x, "RECEIVE_QUEUE_EMPTY", wakes,
 		"the %sreceive queue is empty: a SEND, or a WRITE with immediate, gets an RNR NAK "
 		"of %u us%s%s",
-		shared, us, x->w->rnr_until != 0 ? "; the peer waits with one" : "",
+		shared, us,
+		told == 0                ? ""
+		: told > x->dg->env->now ? "; the peer waits with one"
+					 : "; the peer was told to wait, and has not come again",
 		x->w->starved ? "; the peer has no credit, and is told of the next one" : "");
 	json_object_set_new(o, "psn", json_integer(x->s->epsn));
 	if (x->w->rnr_until > us * TIME_NS_PER_US)

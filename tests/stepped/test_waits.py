@@ -129,6 +129,11 @@ class Waits(ReqCase):
         w = self.one("RECEIVE_QUEUE_EMPTY")
         self.assertEqual(began, w["since_ns"])
         self.assertEqual("post_recv", w["wakes"])
+        self.assertIn("the peer waits with one", w["text"])
+        self.dut.run(RNR_12)
+        text = self.one("RECEIVE_QUEUE_EMPTY")["text"]
+        self.assertNotIn("the peer waits", text)
+        self.assertIn("has not come again", text)
         self.post_recv(1)
         self.assertNotIn("RECEIVE_QUEUE_EMPTY", self.kinds())
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What qp_explain makes of what a worker says that a QP waits for. */
-#include "fake.h"
+#include "qp17.h"
 
 #include "control_state.h"
 #include "explain_wait.h"
@@ -94,7 +94,43 @@ a_rate_is_named(void **state UNUSED)
 	assert_says(&s, "RATE", NULL);
 }
 
-#define WITH_FAKE(f) cmocka_unit_test_setup_teardown(f, fake_setup, fake_teardown)
+/* It waits for its rate, not for its worker's look. */
+static void
+a_paced_queue_pair_waits_for_its_rate(void **state UNUSED)
+{
+	struct qp_snapshot s = begun();
+
+	json_decref(rpc_ok("qp_create", qp17));
+	s.rate.has = true;
+	s.rate.current = 1000;
+	s.rate.waits_until = fake.now + TIME_NS_PER_MS;
+	assert_says(&s, "CONGESTION",
+		"packets leave at 1.000 Mb/s (cc.algo dcqcn, 0 CNPs since RESET)");
+	assert_says(&s, "TURN", NULL);
+}
+
+/* A send_feed's requests carry the time of posting where others have a wr_id. */
+static void
+feeds_have_no_wr_id(void **state UNUSED)
+{
+	struct qp_snapshot s = begun();
+	const json_t *w;
+	json_t *list;
+
+	json_decref(create_with("{\"send_feed\":{\"opcode\":\"RDMA_WRITE\",\"size\":64,"
+				"\"rkey\":\"0x1001\",\"remote_addr\":\"0x1000\"}}"));
+	s.waiting.oldest_id = 2094998766;
+	assert_says(&s, "SENDING",
+		"RDMA_WRITE of the send_feed is being sent, from PSN 200 on: PSN 203 is next");
+	s.waiting.stop = REQ_READ_LIMIT;
+	s.waiting.reads = 16;
+	s.waiting.read_id = 2094998766;
+	s.waiting.read_psn = 200;
+	w = wait_for(&s, "READ_LIMIT", &list);
+	assert_non_null(strstr(text_of(w, "text"), "the oldest is of the send_feed at PSN 200"));
+	assert_true(json_is_null(json_object_get(w, "wr_id")));
+	json_decref(list);
+}
 
 int
 main(void)
@@ -102,6 +138,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		WITH_FAKE(sending_is_no_resend),
 		WITH_FAKE(a_rate_is_named),
+		WITH_FAKE(a_paced_queue_pair_waits_for_its_rate),
+		WITH_FAKE(feeds_have_no_wr_id),
 	};
 
 	return cmocka_run_group_tests(tests, fake_eal, fake_eal_end);
