@@ -419,6 +419,8 @@ conf_rows_unknown(
 	if (nearest != NULL)
 		conf_fault(err, NULL, "unknown key: did you mean \"%s\"? Allowed here: %s", nearest,
 			list);
+	else if (list[0] == '\0')
+		conf_fault(err, NULL, "unknown key: nothing is allowed here");
 	else
 		conf_fault(err, NULL, "unknown key; allowed here: %s", list);
 }

@@ -31,13 +31,25 @@ get_methods(struct rpc_call *call)
 	return rpc_result(call, list);
 }
 
+/* What every build has. */
+static json_t *
+features(void)
+{
+	static const char *const names[] = { "RC", "responder", "requester", "SRQ", "APM",
+		"async_events", "clients", "UC", "UD", "XRC", "MW", "multicast", "CM" };
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		list = conf_json_append(list, json_string(names[i]));
+	return list;
+}
+
 static int
 version(struct rpc_call *call)
 {
 	return rpc_result(call,
-		json_pack("{s:s, s:s, s:s, s:[s, s, s, s, s, s, s], s:s}", "name", "rocelane",
-			"version", ROCELANE_VERSION, "dpdk_version", rte_version(), "features",
-			"RC", "responder", "requester", "SRQ", "APM", "async_events", "clients",
+		json_pack("{s:s, s:s, s:s, s:o, s:s}", "name", "rocelane", "version",
+			ROCELANE_VERSION, "dpdk_version", rte_version(), "features", features(),
 			"crc", call->m->env->w.crc != NULL ? call->m->env->w.crc->name : ""));
 }
 

@@ -190,9 +190,20 @@ all_faults_of_a_call_are_told(void **state UNUSED)
 	json_decref(v);
 }
 
+static bool
+has(const json_t *list, const char *name)
+{
+	for (size_t k = 0; k < json_array_size(list); k++)
+		if (strcmp(name, json_string_value(json_array_get(list, k))) == 0)
+			return true;
+	return false;
+}
+
 static void
 the_methods(void **state UNUSED)
 {
+	static const char *const features[] = { "RC", "UC", "UD", "XRC", "SRQ", "MW", "APM",
+		"multicast", "CM", "requester", "responder", "async_events", "clients" };
 	static const char *const names[] = { "rpc_get_methods", "version", "qp_create",
 		"mr_register", "cq_create", "srq_create", "pd_create", "srq_query", "srq_modify",
 		"post_srq_recv", "qp_modify", "qp_query", "qp_list", "qp_destroy", "mr_deregister",
@@ -202,18 +213,16 @@ the_methods(void **state UNUSED)
 		"trace_read", "shutdown" };
 	json_t *v = rpc_ok("rpc_get_methods", NULL);
 
-	for (unsigned int i = 0; i < ARRAY_LEN(names); i++) {
-		bool found = false;
-
-		for (size_t k = 0; k < json_array_size(v); k++)
-			found = found ||
-				strcmp(names[i], json_string_value(json_array_get(v, k))) == 0;
-		if (!found)
+	for (unsigned int i = 0; i < ARRAY_LEN(names); i++)
+		if (!has(v, names[i]))
 			fail_msg("no method %s", names[i]);
-	}
 	json_decref(v);
 	v = rpc_ok("version", "{}");
+	for (unsigned int i = 0; i < ARRAY_LEN(features); i++)
+		assert_true(has(json_object_get(v, "features"), features[i]));
 	assert_string_equal(text_of(v, "name"), "rocelane");
+	assert_int_equal(rpc_code("version", "{\"x\":1}"), -32602);
+	assert_non_null(strstr(rpc_message(), "nothing is allowed here"));
 	assert_non_null(strstr(text_of(v, "dpdk_version"), "DPDK"));
 	json_decref(v);
 	v = rpc_ok("worker_list", "[]");
