@@ -107,6 +107,7 @@ cq_new(struct ibv_context *ctx, int cqe, void *cq_context, struct ibv_comp_chann
 	cq->pub.cqe = cq->rl->cqe;
 	pthread_mutex_init(&cq->pub.mutex, NULL);
 	pthread_cond_init(&cq->pub.cond, NULL);
+	pthread_mutex_init(&cq->polling, NULL);
 	if (ch != NULL)
 		__atomic_fetch_add(&ch->pub.refcnt, 1, __ATOMIC_RELAXED);
 	return cq;
@@ -124,6 +125,8 @@ vl_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init_attr_ex *init)
 {
 	const uint64_t known = IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
 			       IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
+	const uint32_t flags =
+		(init->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) != 0 ? init->flags : 0;
 	const bool in_domain = (init->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) != 0;
 	struct rl_clock now = { .wall_ns = 0 };
 	struct vl_cq *cq;
@@ -135,8 +138,7 @@ vl_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init_attr_ex *init)
 		return vl_none(vl_why(EOPNOTSUPP, "a comp_mask beyond FLAGS and PD"));
 	if (in_domain && !vl_is_parent_domain(init->parent_domain))
 		return vl_none(vl_why(EINVAL, "no parent domain"));
-	if ((init->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) != 0 &&
-		(init->flags & ~(uint32_t)IBV_CREATE_CQ_ATTR_SINGLE_THREADED) != 0)
+	if ((flags & ~(uint32_t)IBV_CREATE_CQ_ATTR_SINGLE_THREADED) != 0)
 		return vl_none(vl_why(EOPNOTSUPP, "flags beyond SINGLE_THREADED"));
 	if (init->cqe > INT32_MAX)
 		return vl_none(vl_why(EINVAL, "more entries than any queue has"));
@@ -153,7 +155,7 @@ vl_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init_attr_ex *init)
 		cq->domain = init->parent_domain;
 		vl_pd_used(cq->domain, 1);
 	}
-	vl_cq_ex_init(cq);
+	vl_cq_ex_init(cq, (flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED) == 0);
 	return &cq->pub;
 }
 
@@ -180,6 +182,7 @@ ibv_destroy_cq(struct ibv_cq *pub)
 	vl_pd_used(cq->domain, -1);
 	pthread_mutex_destroy(&pub->mutex);
 	pthread_cond_destroy(&pub->cond);
+	pthread_mutex_destroy(&cq->polling);
 	free(cq);
 	return 0;
 }

@@ -17,16 +17,30 @@ next_poll(struct ibv_cq_ex *pub)
 	return 0;
 }
 
+/* Another thread must not step on: what is read of a completion is read between these two. */
 static int
 start_poll(struct ibv_cq_ex *pub, struct ibv_poll_cq_attr *attr)
 {
-	return attr != NULL && attr->comp_mask != 0 ? EINVAL : next_poll(pub);
+	struct vl_cq *cq = (struct vl_cq *)pub;
+	int err;
+
+	if (attr != NULL && attr->comp_mask != 0)
+		return EINVAL;
+	if (cq->locked)
+		pthread_mutex_lock(&cq->polling);
+	err = next_poll(pub);
+	if (err != 0 && cq->locked) /* then there is no end_poll() */
+		pthread_mutex_unlock(&cq->polling);
+	return err;
 }
 
 static void
 end_poll(struct ibv_cq_ex *pub)
 {
-	(void)pub;
+	struct vl_cq *cq = (struct vl_cq *)pub;
+
+	if (cq->locked)
+		pthread_mutex_unlock(&cq->polling);
 }
 
 /* clang-format off */
@@ -52,10 +66,11 @@ READ(uint64_t, completion_wallclock_ns, cq->wc.timestamp_ns + cq->to_wall)
 /* clang-format on */
 
 void
-vl_cq_ex_init(struct vl_cq *cq)
+vl_cq_ex_init(struct vl_cq *cq, bool locked)
 {
 	struct ibv_cq_ex *p = &cq->pub;
 
+	cq->locked = locked;
 	p->start_poll = start_poll;
 	p->next_poll = next_poll;
 	p->end_poll = end_poll;

@@ -13,6 +13,7 @@
  * Depends: rocelane.h; verbs.h of libibverbs, at compile time only.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -101,9 +102,11 @@ struct vl_channel {
 struct vl_cq {
 	struct ibv_cq_ex pub;
 	struct rl_cq *rl;
-	struct rl_wc wc;       /* the one that start_poll() and next_poll() stand on */
-	uint64_t to_wall;      /* what to add to its time for the time of day */
-	struct ibv_pd *domain; /* a parent domain that it was made with, or NULL */
+	struct rl_wc wc;         /* the one that start_poll() and next_poll() stand on */
+	pthread_mutex_t polling; /* from start_poll() to end_poll(), if it is `locked` */
+	bool locked;             /* several threads may poll */
+	uint64_t to_wall;        /* what to add to its time for the time of day */
+	struct ibv_pd *domain;   /* a parent domain that it was made with, or NULL */
 };
 
 struct vl_srq {
@@ -244,8 +247,8 @@ int vl_builder_init(
 	struct vl_qp *qp, const struct ibv_qp_init_attr_ex *init, const struct rl_qp_cap *cap);
 /** What it took. */
 void vl_builder_free(struct vl_qp *qp);
-/** Fill the calls of ibv_cq_ex. */
-void vl_cq_ex_init(struct vl_cq *cq);
+/** Fill the calls of ibv_cq_ex. @param locked several threads may poll. */
+void vl_cq_ex_init(struct vl_cq *cq, bool locked);
 
 /** Calls for memory windows. */
 void vl_mw_ops(struct ibv_context_ops *ops);

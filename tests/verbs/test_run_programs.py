@@ -1,0 +1,22 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Small programs over rocelane-run that do what is allowed and seldom done."""
+import os
+import unittest
+
+from runs import Runs
+
+
+class Programs(Runs):
+    def good(self, name, said, *args):
+        code, out, err = self.run_it("-p", os.environ[name], *args)
+        self.assertEqual((0, said + "\n"), (code, out), err)
+        return err
+
+    def test_threads_that_poll_one_queue(self):
+        """ibv_start_poll() without IBV_CREATE_CQ_ATTR_SINGLE_THREADED."""
+        self.good("VERBS_POLLED", "each its own")
+
+
+if __name__ == "__main__":
+    unittest.main()
