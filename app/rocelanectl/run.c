@@ -8,9 +8,10 @@
 
 #include "ctl.h"
 
-#define QP_PAGE    256     /* QPs asked for at once: one page stays well below a line's limit */
-#define CLEAR_MAX  1000000 /* taken by one command: more may come all the time */
-#define READ_CHUNK 65536   /* bytes of a region asked for at once */
+#define QP_PAGE       256      /* QPs asked for at once: one page stays well below a line's limit */
+#define CLEAR_MAX     1000000  /* taken by one command: more may come all the time */
+#define READ_CHUNK    65536    /* bytes of a region asked for at once */
+#define WATCH_SOON_NS 10000000 /* until records that come all the time are asked for again */
 
 int
 ctl_ask(struct ctl *ctl, const struct command *cmd, int argc, char **argv, json_t **result)
@@ -396,8 +397,8 @@ run_follow(struct ctl *ctl, const struct command *cmd, int argc, char **argv)
 }
 
 /*
- * The same for a method that can only be asked: at once as long as there is more, else once a
- * second, until the daemon goes.
+ * The same for a method that can only be asked, until the daemon goes: each second, and soon again
+ * where something was there.
  */
 int
 run_watch(struct ctl *ctl, const struct command *cmd, int argc, char **argv)
@@ -418,8 +419,9 @@ run_watch(struct ctl *ctl, const struct command *cmd, int argc, char **argv)
 		for (size_t i = 0; i < n; i++)
 			print_stream(ctl, json_array_get(v, i));
 		json_decref(v);
-		if (n == 0)
-			nanosleep(&(struct timespec){ .tv_sec = 1 }, NULL);
+		nanosleep(n == 0 ? &(struct timespec){ .tv_sec = 1 }
+				 : &(struct timespec){ .tv_nsec = WATCH_SOON_NS },
+			NULL);
 	}
 	json_decref(params);
 	return rc;

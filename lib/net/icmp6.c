@@ -123,7 +123,6 @@ nd_learn(struct net *net, const struct frame_in *f, const uint8_t addr[16], cons
 	bool for_us, bool overrides)
 {
 	struct neigh_key key = { .ip.family = 6, .port = f->port, .vlan = f->tci & 0xfff };
-
 	const struct wire_port *us = net->env->w.ports[f->port].addr;
 
 	if (mac == NULL || addr[0] == 0xff || memcmp(addr, unspecified, 16) == 0 ||
