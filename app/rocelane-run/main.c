@@ -141,6 +141,15 @@ run_program(char **argv)
 
 /* ---- options --------------------------------------------------------------------------------- */
 
+/* What was asked for is on standard output, or it cannot be written. */
+static _Noreturn void
+told(void)
+{
+	if (fflush(stdout) == 0 && ferror(stdout) == 0)
+		exit(0);
+	run_die("cannot write: %s", strerror(errno));
+}
+
 struct options {
 	const char *socket; /* NULL: none was named */
 	const char *faults;
@@ -175,10 +184,10 @@ parse(int argc, char **argv, struct options *o)
 			o->record = optarg;
 		} else if (c == 'h') {
 			usage(stdout);
-			exit(0);
+			told();
 		} else if (c == OPT_VERSION) {
 			puts("rocelane-run " ROCELANE_VERSION);
-			exit(0);
+			told();
 		} else {
 			fprintf(stderr, "See rocelane-run --help\n");
 			exit(RUN_FAILED);
@@ -212,8 +221,10 @@ choose_plane(const struct options *o)
 	if (named == NULL && env != NULL && *env != '\0')
 		named = env;
 	socket = named != NULL ? named : DEFAULT_SOCKET;
-	if (o->record != NULL && !o->own && (named != NULL || plane_answers(socket)))
-		run_die("--record: only a dataplane of this run's own is recorded: add --private");
+	if ((o->record != NULL || o->polls) && !o->own && (named != NULL || plane_answers(socket)))
+		run_die("%s: only a dataplane of this run's own %s: add --private",
+			o->record != NULL ? "--record" : "--poll",
+			o->record != NULL ? "is recorded" : "is told to poll");
 	if (!o->own && plane_answers(socket)) {
 		take_socket(socket);
 		control_await(plane.socket);

@@ -62,7 +62,9 @@ path_in(const struct plane *p, const char *name, char out[PATH_MAX])
 static bool
 is_folder(const char *path)
 {
-	return path != NULL && path[0] == '/' && access(path, W_OK) == 0;
+	struct stat st;
+
+	return path != NULL && path[0] == '/' && stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
 const char *
@@ -70,7 +72,9 @@ plane_folder(void)
 {
 	const char *run = getenv("XDG_RUNTIME_DIR"), *tmp = getenv("TMPDIR");
 
-	return is_folder(run) ? run : tmp != NULL && tmp[0] == '/' ? tmp : "/tmp";
+	if (is_folder(run) && access(run, W_OK) == 0)
+		return run;
+	return is_folder(tmp) ? tmp : "/tmp";
 }
 
 static void
@@ -84,7 +88,9 @@ make_dir(struct plane *p)
 	}
 	if (mkdtemp(p->dir) == NULL) {
 		p->dir[0] = '\0';
-		run_die("%s: %s", top, strerror(errno));
+		run_die("no folder for the files of this run can be made in %s (XDG_RUNTIME_DIR, "
+			"TMPDIR): %s",
+			top, strerror(errno));
 	}
 }
 

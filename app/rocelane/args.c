@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "args.h"
 
+#include <errno.h>
 #include <getopt.h>
 #include <limits.h>
 #include <stdio.h>
@@ -26,6 +27,16 @@ usage(FILE *out)
 	      "SIGINT, SIGTERM and SIGHUP stop cleanly (under nohup SIGHUP does nothing). Exit\n"
 	      "status: 0 clean, 1 failed at run time, 2 wrong usage or configuration.\n",
 		out);
+}
+
+/* What was asked for is on standard output, or it cannot be written. */
+static enum args_result
+told(void)
+{
+	if (fflush(stdout) == 0 && ferror(stdout) == 0)
+		return ARGS_DONE;
+	fprintf(stderr, "rocelane: cannot write: %s\n", strerror(errno));
+	return ARGS_UNTOLD;
 }
 
 /* Everything in front of a lone "--" is EAL's; without one, everything is ours. */
@@ -131,10 +142,10 @@ args_parse(int argc, char **argv, struct args *out)
 			break;
 		case 'h':
 			usage(stdout);
-			return ARGS_DONE;
+			return told();
 		case OPT_VERSION:
 			puts("rocelane " ROCELANE_VERSION);
-			return ARGS_DONE;
+			return told();
 		default:
 			usage(stderr);
 			return ARGS_BAD;

@@ -22,9 +22,12 @@ struct args {
 	char **eal_argv;
 };
 
-enum args_result { ARGS_RUN, ARGS_DONE, ARGS_BAD };
+enum args_result { ARGS_RUN, ARGS_DONE, ARGS_UNTOLD, ARGS_BAD };
 
-/** @return ARGS_DONE after --help or --version, ARGS_BAD with a message on standard error. */
+/**
+ * @return ARGS_DONE after --help or --version; with a message on standard error ARGS_UNTOLD: that
+ * could not be written, or ARGS_BAD.
+ */
 enum args_result args_parse(int argc, char **argv, struct args *out);
 
 struct eal_args {

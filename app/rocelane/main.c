@@ -36,9 +36,10 @@
 
 enum { EXIT_CLEAN = 0, EXIT_RUN = 1, EXIT_CONFIG = 2 };
 
-#define PRINT_MS    1000  /* a reader of the counters may take for the first of them */
-#define DESCRIPTORS 65536 /* there is room for at once */
-#define ARENAS      256   /* of malloc(); each connection has a thread */
+#define PRINT_MS        1000  /* a reader of the counters may take for the first of them */
+#define DESCRIPTORS     65536 /* there is room for at once */
+#define EAL_DESCRIPTORS 16    /* and four for each worker: fewer do for no start */
+#define ARENAS          256   /* of malloc(); each connection has a thread */
 
 static struct dataplane dp;
 
@@ -280,6 +281,24 @@ eal_hint(int error)
 	}
 }
 
+/* EAL panics where it has none for the pipes of an lcore. */
+static bool
+descriptors_do(uint32_t workers)
+{
+	const uint32_t want = EAL_DESCRIPTORS + 4 * workers;
+	int fd[EAL_DESCRIPTORS + 4 * CONF_MAX_WORKERS];
+	uint32_t n = 0;
+
+	while (n < want && (fd[n] = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0)) >= 0)
+		n++;
+	for (uint32_t i = 0; i < n; i++)
+		close(fd[i]);
+	if (n < want)
+		log_error("%u descriptors are free, and the start takes %u or more (ulimit -n)", n,
+			want);
+	return n == want;
+}
+
 static int
 eal_start(const struct args *args, const struct conf *conf, struct eal_args *ea)
 {
@@ -288,6 +307,8 @@ eal_start(const struct args *args, const struct conf *conf, struct eal_args *ea)
 
 	if (rc != 0)
 		return rc;
+	if (!descriptors_do(conf->lcores.n_workers))
+		return -EMFILE;
 	/* EAL keeps pointers into argv: eal_args_free() only after rte_eal_cleanup(). */
 	taken = rte_eal_init(ea->argc, ea->argv);
 	if (taken < 0) {
@@ -367,6 +388,8 @@ main(int argc, char **argv)
 	switch (args_parse(argc, argv, &args)) {
 	case ARGS_DONE:
 		return EXIT_CLEAN;
+	case ARGS_UNTOLD:
+		return EXIT_RUN;
 	case ARGS_BAD:
 		return EXIT_CONFIG;
 	case ARGS_RUN:

@@ -94,6 +94,9 @@ class Outsider(Case):
         self.assertEqual((1, "rocelanectl: cannot write: Bad file descriptor\n"), (code, out))
         code, out = run("sh", "-c", '"$0" -s "$1" metrics >/dev/full', CTL, self.socket)
         self.assertEqual((1, "rocelanectl: cannot write: No space left on device\n"), (code, out))
+        for option in ("--help", "--version"):
+            code, out = run("sh", "-c", '"$0" "$1" >/dev/full', ROCELANE, option)
+            self.assertEqual((1, "rocelane: cannot write: No space left on device\n"), (code, out))
         self.stops(p)
         code, out = run("sh", "-c", '"$0" --config "$1" --duration 0.2 <&- >&- 2>&-', ROCELANE,
                         self.config())

@@ -169,11 +169,12 @@ class Run(Runs):
 
     def test_long_path(self):
         """No socket can be there; that is said, and nothing is left."""
-        for n in (90, 5000):
-            self.env.update(XDG_RUNTIME_DIR="/no/such/directory", TMPDIR="/tmp/" + n * "x")
+        with tempfile.TemporaryDirectory(prefix=90 * "x") as long:
+            self.env.update(XDG_RUNTIME_DIR="/no/such/directory", TMPDIR=long)
             code, out, err = self.run_it("-p", "true")
-            self.assertEqual((125, ""), (code, out))
-            self.assertIn("too long", err)
+            self.assertEqual([], os.listdir(long))
+        self.assertEqual((125, ""), (code, out))
+        self.assertIn("too long", err)
 
     def sleeper(self, *options):
         """A run that sleeps: itself, and the pids of its dataplane and of its program."""
@@ -471,9 +472,10 @@ class Run(Runs):
                 self.assertEqual(125, code)
                 self.assertIn(why, err)
             self.assertEqual(["link"], os.listdir(tmp))
-        code, _, err = self.run_it("-s", "/no/such/socket", "-r", link, "true")
-        self.assertEqual(125, code)
-        self.assertIn("add --private", err)
+        for options in (("-r", link), ("--poll",)):
+            code, _, err = self.run_it("-s", "/no/such/socket", *options, "true")
+            self.assertEqual(125, code)
+            self.assertIn("add --private", err)
 
     def test_same_faults_same_failure(self):
         rules = {"seed": 11, "rules": [{"action": "drop", "probability": 0.01},

@@ -196,7 +196,7 @@ class Folders(Beside):
 
     def test_what_is_no_folder_of_ours(self):
         """Nothing is made in the root of the file system, or beside the program."""
-        for name in ("", "."):
+        for name in ("", ".", "/no/such/folder", __file__, "/tmp/" + 5000 * "x"):
             for path in self.places("-p", TMPDIR=name, XDG_RUNTIME_DIR=name):
                 self.assertTrue(path.startswith("/tmp/rocelane-run-"), path)
 
@@ -308,6 +308,14 @@ class Descriptors(Runs):
                 with open(record, "rb") as f:
                     self.assertEqual(b"\x0a\x0d\x0d\x0a", f.read(4))
                 os.unlink(record)
+
+    def test_nobody_can_read_it(self):
+        for option in ("--help", "--version"):
+            with open("/dev/full", "w", encoding="ascii") as full:
+                done = subprocess.run([RUN, option], stdout=full, stderr=subprocess.PIPE,
+                                      env=self.env, text=True, check=False, timeout=120)
+            self.assertEqual((125, "rocelane-run: cannot write: No space left on device\n"),
+                             (done.returncode, done.stderr))
 
 
 class Libraries(Runs):
