@@ -103,22 +103,69 @@ record_packet(void *arg, const struct rte_mbuf *m, uint32_t actions, uint64_t no
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
-/* All of it, or the file ends before it. */
-static bool
-put(struct record *r, const void *bytes, uint64_t n)
+/* @return bytes that are in the file now; fewer than n: it takes no more. */
+static uint64_t
+put(const struct record *r, const void *bytes, uint64_t n)
 {
-	for (uint64_t done = 0; done < n;) {
+	uint64_t done = 0;
+
+	while (done < n) {
 		const ssize_t k = write(r->fd, (const uint8_t *)bytes + done, n - done);
 
 		if (k < 0 && errno == EINTR)
 			continue;
 		if (k <= 0) {
 			log_error("record: %s; the file ends here", strerror(k < 0 ? errno : EIO));
-			return false;
+			break;
 		}
 		done += (uint64_t)k;
 	}
-	return true;
+	return done;
+}
+
+/* A word of a block: blocks are whole words, so none goes around the end of a lane. */
+static uint32_t
+word_at(const struct record *r, const struct lane *l, uint64_t at)
+{
+	uint32_t word;
+
+	memcpy(&word, l->bytes + (at & (r->room - 1)), sizeof(word));
+	return word;
+}
+
+/* Bytes of whole blocks among the first n that wait. */
+static uint64_t
+whole_blocks(const struct record *r, const struct lane *l, uint64_t tail, uint64_t n)
+{
+	uint64_t sum = 0;
+
+	for (uint64_t next = 0; n - sum >= 8; sum = next) {
+		next = sum + word_at(r, l, tail + sum + 4);
+		if (next > n)
+			break;
+	}
+	return sum;
+}
+
+/* What waits comes into no file any more. */
+static void
+lose(struct record *r, struct lane *l)
+{
+	const uint64_t head = atomic_load_explicit(&l->head, memory_order_acquire);
+	uint64_t tail = atomic_load_explicit(&l->tail, memory_order_relaxed);
+
+	for (; tail != head; tail += word_at(r, l, tail + 4))
+		atomic_fetch_add_explicit(
+			&r->lost[word_at(r, l, tail + 8)], 1, memory_order_relaxed);
+	atomic_store_explicit(&l->tail, tail, memory_order_release);
+}
+
+static void
+cut(const struct record *r)
+{
+	if (ftruncate(r->fd, (off_t)r->written) != 0 ||
+		lseek(r->fd, (off_t)r->written, SEEK_SET) < 0)
+		log_error("record: its last block is cut short: %s", strerror(errno));
 }
 
 /* @return is there perhaps more? */
@@ -127,21 +174,27 @@ drain(struct record *r, struct lane *l)
 {
 	const uint64_t tail = atomic_load_explicit(&l->tail, memory_order_relaxed);
 	const uint64_t head = atomic_load_explicit(&l->head, memory_order_acquire);
-	const uint64_t n = head - tail, at = tail & (r->room - 1);
-	const uint64_t first = RTE_MIN(n, r->room - at);
+	const uint64_t n = head - tail, left = RECORD_FILE_MAX - r->written;
+	const uint64_t fits = n <= left ? n : whole_blocks(r, l, tail, left);
+	const uint64_t at = tail & (r->room - 1), first = RTE_MIN(fits, r->room - at);
+	const uint64_t statistics = (uint64_t)r->ports_n * PCAPNG_LOST_BYTES;
+	uint64_t done;
 
 	if (n == 0 || atomic_load_explicit(&r->full, memory_order_relaxed))
 		return false;
-	if (r->written + n > RECORD_FILE_MAX) {
-		log_error("record: the file has its 1 GiB, and ends here");
-	} else if (put(r, l->bytes + at, first) && put(r, l->bytes, n - first)) {
-		r->written += n;
-		atomic_store_explicit(&l->tail, head, memory_order_release);
+	done = put(r, l->bytes + at, first);
+	if (done == first)
+		done += put(r, l->bytes, fits - first);
+	if (done < fits) /* the end of the file is for its statistics */
+		done = whole_blocks(r, l, tail, done > statistics ? done - statistics : 0);
+	r->written += done;
+	atomic_store_explicit(&l->tail, tail + done, memory_order_release);
+	if (done == n)
 		return true;
-	} else if (ftruncate(r->fd, (off_t)r->written) != 0 ||
-		   lseek(r->fd, (off_t)r->written, SEEK_SET) < 0) {
-		log_error("record: its last block is cut short: %s", strerror(errno));
-	}
+	if (done < fits)
+		cut(r);
+	else
+		log_error("record: the file has its 1 GiB, and ends here");
 	atomic_store_explicit(&r->full, true, memory_order_relaxed);
 	return false;
 }
@@ -180,12 +233,12 @@ begin(struct record *r, const struct conf *conf)
 {
 	uint8_t block[PCAPNG_INTERFACE_MAX];
 	uint32_t n = trace_pcapng_section(block);
-	bool good = ftruncate(r->fd, 0) == 0 && put(r, block, n);
+	bool good = ftruncate(r->fd, 0) == 0 && put(r, block, n) == n;
 
 	r->written = n;
 	for (uint32_t i = 0; good && i < conf->n_ports; i++) {
 		n = trace_pcapng_interface(block, conf->ports[i].name, FRAME_MAX);
-		good = put(r, block, n);
+		good = put(r, block, n) == n;
 		r->written += n;
 	}
 	return good;
@@ -250,23 +303,40 @@ record_open(int fd, const struct conf *conf, uint64_t (*clock)(void), struct rec
 	return rc;
 }
 
-void
-record_close(struct record *r)
+/* What every interface lacks; @return how many packets in all. */
+static uint64_t
+statistics_put(struct record *r)
 {
 	uint8_t block[PCAPNG_LOST_BYTES];
 	uint64_t lost = 0;
+	bool good = true;
+
+	for (uint32_t i = 0; i < r->ports_n; i++) {
+		const uint64_t n = atomic_load_explicit(&r->lost[i], memory_order_relaxed);
+		const uint32_t len = trace_pcapng_lost(block, i, r->since + r->clock(), n);
+
+		lost += n;
+		good = good && put(r, block, len) == len;
+		if (good)
+			r->written += len;
+	}
+	if (!good)
+		cut(r);
+	return lost;
+}
+
+void
+record_close(struct record *r)
+{
+	uint64_t lost;
 
 	if (r == NULL)
 		return;
 	atomic_store_explicit(&r->stop, true, memory_order_release);
 	pthread_join(r->thread, NULL);
-	for (uint32_t i = 0; i < r->ports_n; i++) {
-		const uint64_t n = atomic_load_explicit(&r->lost[i], memory_order_relaxed);
-
-		lost += n;
-		if (!atomic_load_explicit(&r->full, memory_order_relaxed))
-			put(r, block, trace_pcapng_lost(block, i, r->since + r->clock(), n));
-	}
+	for (uint32_t i = 0; i < r->lanes_n; i++)
+		lose(r, &r->lanes[i]);
+	lost = statistics_put(r);
 	if (lost != 0)
 		log_error("record: %llu packets are not in the file", (unsigned long long)lost);
 	give_back(r);

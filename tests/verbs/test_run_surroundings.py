@@ -5,6 +5,7 @@ import glob
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import socket
@@ -14,9 +15,10 @@ import tempfile
 import time
 import unittest
 
+from programs import read_pcapng
 from runs import RUN, Runs
 
-CTL = os.environ["ROCELANECTL"]
+CTL, FRAGILE = os.environ["ROCELANECTL"], os.environ["FRAGILE"]
 QUEUE = {"bottleneck": {"rate": "10G", "buffer": "256K"}}
 DROP = {"action": "drop", "probability": 1.0}
 
@@ -308,6 +310,28 @@ class Descriptors(Runs):
                 with open(record, "rb") as f:
                     self.assertEqual(b"\x0a\x0d\x0d\x0a", f.read(4))
                 os.unlink(record)
+
+    def test_record_on_a_full_disk(self):
+        """What fits is in the file, and all else is counted: in the file, and for people."""
+        with tempfile.TemporaryDirectory() as tmp:
+            record, begin, stats = (os.path.join(tmp, n) for n in ("wire.pcapng", "go", "stats"))
+            proc = self.start("-p", "-r", record, "sh", "-c", '''
+                echo $PPID; until [ -e "$1" ]; do sleep 0.02; done
+                "$0" 0; "$0" 0; "$0" 0; "$2" -j stat show port >"$3"''', FRAGILE, begin, CTL, stats)
+            plane, = re.findall(r"(\d+) \S*rocelane --lcores", subprocess.run(
+                ["ps", "-o", "pid=,args=", "--ppid", proc.stdout.readline().strip()],
+                stdout=subprocess.PIPE, text=True, check=True).stdout)
+            limit = 280000      # more than the rings of an application have
+            resource.prlimit(int(plane), resource.RLIMIT_FSIZE, (limit, limit))
+            open(begin, "wb").close()
+            _, err = proc.communicate(timeout=120)
+            lost = int(re.search(r"record: (\d+) packets are not in the file", err)[1])
+            with open(stats, encoding="utf-8") as f:
+                seen = sum(port["rx_packets"] for port in json.load(f))
+            with open(record, "rb") as f:
+                text = f.read()
+        self.assertGreater(len(text), limit - 3000)
+        self.assertEqual(seen, len(read_pcapng(text, lost)) + lost, err)
 
     def test_nobody_can_read_it(self):
         for option in ("--help", "--version"):
