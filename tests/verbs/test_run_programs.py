@@ -17,6 +17,9 @@ class Programs(Runs):
         """ibv_start_poll() without IBV_CREATE_CQ_ATTR_SINGLE_THREADED."""
         self.good("VERBS_POLLED", "each its own")
 
+    def test_a_plugin_that_was_closed(self):
+        self.good("PLUGIN_HOST", "its own", os.environ["VERBS_PLUGIN"])
+
 
 if __name__ == "__main__":
     unittest.main()
