@@ -22,6 +22,11 @@
 #define UFFD_USER_MODE_ONLY 1
 #endif
 
+#ifndef MADV_POPULATE_READ /* Linux 5.14 */
+#define MADV_POPULATE_READ 22
+#endif
+
+#define PAGE         ((size_t)4096) /* x86-64 */
 #define HELPER_STACK ((size_t)64 << 10)
 
 /* What the helper must not use: the program's stack guard and anything that looks at memory. */
@@ -37,6 +42,7 @@ struct window {
 	uintptr_t target; /* what shall come in */
 	uintptr_t aside;  /* where the pages go */
 	size_t len;
+	size_t there; /* of it: what is to be copied, and can be read */
 	int prot;
 	int uffd;  /* -1: none */
 	bool stop; /* the other threads */
@@ -81,16 +87,20 @@ pass(struct window *w)
 		rc = call(SYS_mremap, (long)w->at, n, n,
 			MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, (long)w->aside);
 	if (rc == (long)w->aside) {
-		copy(w->target, w->aside, w->len);
+		if ((w->prot & PROT_READ) == 0)
+			call(SYS_mprotect, (long)w->aside, n, PROT_READ, 0, 0);
+		copy(w->target, w->aside, w->there);
 		if (w->prot != (PROT_READ | PROT_WRITE))
 			call(SYS_mprotect, (long)w->target, n, w->prot, 0, 0);
 		rc = call(SYS_mremap, (long)w->target, n, n, MREMAP_MAYMOVE | MREMAP_FIXED,
 			(long)w->at);
-		if (rc == (long)w->at)
+		if (rc == (long)w->at) {
 			rc = 0;
-		else /* back to where they were */
+		} else { /* back to where they were */
+			call(SYS_mprotect, (long)w->aside, n, w->prot, 0, 0);
 			call(SYS_mremap, (long)w->aside, n, n, MREMAP_MAYMOVE | MREMAP_FIXED,
 				(long)w->at);
+		}
 	}
 	if (w->uffd >= 0)
 		call(SYS_ioctl, w->uffd, (long)UFFDIO_WAKE, (long)&w->range, 0, 0);
@@ -126,19 +136,19 @@ ask_valgrind(enum valgrind_request request, long arg)
  * from now on, for what a peer writes there Valgrind does not see. Pages of the heap hold what
  * nobody has allocated, and no error is to be made of that.
  */
-static long
-pass_here(struct window *w)
+static __attribute__((noinline)) long
+pass_readable_here(struct window *w)
 {
 	register long r10 __asm__("r10") =
 		MAP_FIXED | (w->fd >= 0 ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS);
 	register long r8 __asm__("r8") = w->fd;
 	register long r9 __asm__("r9") = (long)w->offset;
-	long ret = (long)w->at, len = (long)w->len;
+	long ret = (long)w->at, len = (long)w->len, there = (long)w->there;
 
 	ask_valgrind(CHANGE_ERR_DISABLEMENT, 1);
 	__asm__ volatile("mov %%rax, %%rsi\n\t"
 			 "mov %[target], %%rdi\n\t"
-			 "mov %[len], %%rcx\n\t"
+			 "mov %[there], %%rcx\n\t"
 			 "rep movsb\n\t"
 			 "mov %%rax, %%rdi\n\t"
 			 "mov %[len], %%rsi\n\t"
@@ -155,8 +165,9 @@ pass_here(struct window *w)
 			 "rep movsb\n"
 			 "1:"
 			 : "+a"(ret)
-			 : [target] "r"(w->target), [len] "r"(len), [mmap] "i"(SYS_mmap),
-			 [prot] "i"(PROT_READ | PROT_WRITE), "r"(r10), "r"(r8), "r"(r9)
+			 : [target] "r"(w->target), [len] "r"(len), [there] "r"(there),
+			 [mmap] "i"(SYS_mmap), [prot] "i"(PROT_READ | PROT_WRITE), "r"(r10),
+			 "r"(r8), "r"(r9)
 			 : "rcx", "rdx", "rsi", "rdi", "r11", "cc", "memory");
 	ask_valgrind(CHANGE_ERR_DISABLEMENT, -1);
 	w->result = ret;
@@ -167,6 +178,14 @@ pass_here(struct window *w)
 			    ? 0
 			    : call(SYS_mprotect, (long)w->at, len, w->prot, 0, 0);
 	return 0;
+}
+
+static long
+pass_here(struct window *w)
+{
+	if ((w->prot & PROT_READ) == 0)
+		call(SYS_mprotect, (long)w->at, (long)w->len, PROT_READ, 0, 0);
+	return pass_readable_here(w);
 }
 
 /*
@@ -317,11 +336,11 @@ run_blocked(uint8_t *stack, struct window *w)
 }
 
 /*
- * The pages of `part` go away, those at `target` come in. @param fd what `target` is a mapping of,
- * or -1. @return 0, or -errno and both stay.
+ * The pages of `part` go away, those at `target` come in. @param there bytes that can be read.
+ * @param fd what `target` is a mapping of, or -1. @return 0, or -errno and both stay.
  */
 static int
-swap_pages(const struct convert_part *part, void *target, bool from_shared, int fd, uint64_t offset)
+swap_pages(const struct convert_part *part, size_t there, void *target, int fd, uint64_t offset)
 {
 	const size_t bytes = HELPER_STACK + sizeof(struct window);
 	uint8_t *stack = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
@@ -334,12 +353,13 @@ swap_pages(const struct convert_part *part, void *target, bool from_shared, int 
 		w = (struct window *)(void *)(stack + HELPER_STACK);
 		w->at = part->at;
 		w->len = part->len;
+		w->there = there;
 		w->prot = part->prot;
 		w->target = (uintptr_t)target;
 		w->aside = (uintptr_t)aside;
 		w->fd = fd;
 		w->offset = offset;
-		set_trap(w, from_shared, part->kind == CONVERT_FILE);
+		set_trap(w, part->shared, part->kind == CONVERT_FILE);
 		rc = run_blocked(stack, w);
 		if (w->uffd >= 0)
 			close(w->uffd);
@@ -349,6 +369,14 @@ swap_pages(const struct convert_part *part, void *target, bool from_shared, int 
 	if (aside != MAP_FAILED)
 		munmap(aside, part->len);
 	return rc;
+}
+
+/* Of a file there may be less than is mapped: whoever touches the rest gets SIGBUS. */
+static bool
+can_be_read(const struct convert_part *part)
+{
+	return part->kind == CONVERT_PRIVATE ||
+	       madvise((void *)part->at, part->len, MADV_POPULATE_READ) == 0 || errno != EFAULT;
 }
 
 int
@@ -361,6 +389,8 @@ convert_to_shared(const struct convert_part *part, int fd, uint64_t offset)
 		return -EFAULT;
 	if (part->kind == CONVERT_NOT)
 		return -EOPNOTSUPP;
+	if (!can_be_read(part))
+		return -EFAULT;
 	/* An error now, instead of SIGBUS later. */
 	if (fallocate(fd, 0, (off_t)offset, (off_t)part->len) != 0)
 		return -errno;
@@ -368,14 +398,15 @@ convert_to_shared(const struct convert_part *part, int fd, uint64_t offset)
 		(off_t)offset);
 	if (target == MAP_FAILED)
 		return -errno;
-	rc = swap_pages(part, target, part->kind == CONVERT_SHARED, fd, offset);
+	rc = swap_pages(part, part->len, target, fd, offset);
 	if (rc != 0)
 		munmap(target, part->len);
 	return rc;
 }
 
-int
-convert_to_private_in_child(uintptr_t at, size_t len, int prot)
+/* A range that the child has. @param there bytes of it that can be read. */
+static int
+make_own(uintptr_t at, size_t len, size_t there, int prot)
 {
 	void *target = mmap(NULL, len, PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
@@ -383,22 +414,58 @@ convert_to_private_in_child(uintptr_t at, size_t len, int prot)
 	if (target == MAP_FAILED)
 		return -errno;
 	if (ask_valgrind(RUNNING_ON_VALGRIND, 0) != 0) {
-		struct window w = {
-			.at = at, .target = (uintptr_t)target, .len = len, .prot = prot, .fd = -1
-		};
+		struct window w = { .at = at,
+			.target = (uintptr_t)target,
+			.len = len,
+			.there = there,
+			.prot = prot,
+			.fd = -1 };
 
 		pass_here(&w);
 		return (int)w.result;
 	}
-	copy((uintptr_t)target, at, len);
+	if ((prot & PROT_READ) == 0 && mprotect((void *)at, len, PROT_READ) != 0)
+		return -errno;
+	copy((uintptr_t)target, at, there);
 	if (mprotect(target, len, prot) != 0 ||
 		mremap(target, len, len, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)at) == MAP_FAILED)
 		return -errno;
 	return 0;
 }
 
+/* How much of the range is mapped, or not mapped, as its first page is. */
+static size_t
+run_of(uintptr_t at, size_t len, bool *mapped)
+{
+	size_t n = PAGE;
+
+	*mapped = msync((void *)at, len, MS_ASYNC) == 0;
+	if (*mapped)
+		return len;
+	*mapped = msync((void *)at, PAGE, MS_ASYNC) == 0;
+	while (n < len && (msync((void *)(at + n), PAGE, MS_ASYNC) == 0) == *mapped)
+		n += PAGE;
+	return n;
+}
+
 int
-convert_to_private(const struct convert_part *part)
+convert_to_private_in_child(uintptr_t at, size_t len, size_t there, int prot)
+{
+	size_t n = 0;
+	int rc = 0;
+
+	for (; len != 0 && rc == 0; at += n, len -= n, there -= there < n ? there : n) {
+		bool mapped;
+
+		n = run_of(at, len, &mapped);
+		if (mapped)
+			rc = make_own(at, n, there < n ? there : n, prot);
+	}
+	return rc;
+}
+
+int
+convert_to_private(const struct convert_part *part, size_t there)
 {
 	void *target = mmap(NULL, part->len, PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
@@ -406,7 +473,7 @@ convert_to_private(const struct convert_part *part)
 
 	if (target == MAP_FAILED)
 		return -errno;
-	rc = swap_pages(part, target, true, -1, 0);
+	rc = swap_pages(part, there < part->len ? there : part->len, target, -1, 0);
 	if (rc != 0)
 		munmap(target, part->len);
 	return rc;

@@ -46,7 +46,8 @@ struct convert_part {
 	size_t len; /* bytes */
 	int prot;   /* PROT_… */
 	enum convert_kind kind;
-	uint64_t offset; /* of `at` in the file; for CONVERT_SHARED */
+	bool shared;     /* with others: MAP_SHARED */
+	uint64_t offset; /* of `at` in the file, if it has one */
 	uint64_t inode;
 	uint32_t major; /* device of the inode */
 	uint32_t minor;
@@ -62,6 +63,15 @@ enum convert_way {
 	CONVERT_WAY_FULL
 };
 
+/** Told of a mapping. It may not change any. @return false: that is enough. */
+typedef bool convert_seen(void *ctx, const struct convert_part *part);
+
+/**
+ * Each mapping of this process, from the lowest address up. It keeps a descriptor of
+ * /proc/self/maps. @return 0, or -errno of that file.
+ */
+int convert_walk(convert_seen *seen, void *ctx);
+
 /**
  * What [at, at + len) consists of. @param len bytes, whole pages. @param parts CONVERT_PARTS of
  * them. @return how many; -EFAULT: something of the range is not mapped; -E2BIG: too many parts;
@@ -73,21 +83,23 @@ int convert_look(uintptr_t at, size_t len, struct convert_part *parts);
  * Move one part onto [offset, offset + len) of a memfd, which must have no other pages there.
  * Costs two page tables, a copy, and the time of 20 system calls or so.
  * @return 0; or -errno, with nothing changed: -EOPNOTSUPP: CONVERT_NOT; -ETIMEDOUT: a thread could
- * not be stopped; -ENOMEM; -ENOSPC.
+ * not be stopped; -EFAULT: it has pages behind the end of its file; -ENOMEM; -ENOSPC.
  */
 int convert_to_shared(const struct convert_part *part, int fd, uint64_t offset);
 
 /**
  * Move one part, which is shared, to private pages of its own. The memfd's pages stay as they are.
+ * @param there bytes of the part that its file has; those behind are zero then.
  * @return 0; or -errno, with nothing changed.
  */
-int convert_to_private(const struct convert_part *part);
+int convert_to_private(const struct convert_part *part, size_t there);
 
 /**
  * The same in the child of a fork(), where one thread runs and no page of the part may be written
- * to before: the parent has it, too. No heap, no lock, nothing but system calls and a copy.
+ * to before: the parent has it, too. Pages that the child does not have (MADV_DONTFORK) stay away.
+ * No heap, no lock, nothing but system calls and a copy.
  */
-int convert_to_private_in_child(uintptr_t at, size_t len, int prot);
+int convert_to_private_in_child(uintptr_t at, size_t len, size_t there, int prot);
 
 /** Which way a program with several threads has. */
 enum convert_way convert_ways(void);

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a range consists of, from /proc/self/maps. */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "convert.h"
 
@@ -24,7 +27,7 @@ begins(const char *text, const char *with)
 }
 
 static enum convert_kind
-kind_of(const struct convert_part *p, bool shared)
+kind_of(const struct convert_part *p)
 {
 	/* A stack is private memory, and the other names in brackets but these are. */
 	if (begins(p->path, "[v") || (p->prot & PROT_READ) == 0)
@@ -33,7 +36,7 @@ kind_of(const struct convert_part *p, bool shared)
 		(begins(p->path, "/dev/") && !begins(p->path, "/dev/shm/") &&
 			!begins(p->path, "/dev/zero") && !begins(p->path, "/dev/hugepages/")))
 		return CONVERT_NOT;
-	if (shared)
+	if (p->shared)
 		return CONVERT_SHARED;
 	return p->inode != 0 ? CONVERT_FILE : CONVERT_PRIVATE;
 }
@@ -51,40 +54,139 @@ parse(const char *line, struct convert_part *p, uintptr_t *end)
 		return false;
 	snprintf(p->path, sizeof(p->path), "%.*s", (int)strcspn(line + path, "\n"), line + path);
 	p->prot = prot_of(perms);
-	p->kind = kind_of(p, perms[3] == 's');
+	p->shared = perms[3] == 's';
+	p->kind = kind_of(p);
 	return true;
+}
+
+/* ---- the file, opened once ------------------------------------------------------------------- */
+
+/*
+ * It stays open, for a time when the program has no descriptor left, or has changed its root: who
+ * does not know then which pages are shared leaves them so. It shows the memory of the process that
+ * has opened it, so a child opens its own. The program may have closed it, and have another file
+ * there.
+ */
+static int kept = -1;
+static pid_t kept_by;
+static struct stat kept_is;
+
+static bool
+is_there(void)
+{
+	struct stat st;
+
+	return kept >= 0 && kept_by == getpid() && fstat(kept, &st) == 0 &&
+	       st.st_dev == kept_is.st_dev && st.st_ino == kept_is.st_ino;
+}
+
+/* @return a descriptor at its begin, which stays; or -errno. */
+static int
+maps_open(void)
+{
+	if (!is_there()) {
+		kept = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+		if (kept < 0 || fstat(kept, &kept_is) != 0)
+			return -errno;
+		kept_by = getpid();
+	}
+	return lseek(kept, 0, SEEK_SET) == 0 ? kept : -errno;
+}
+
+/* Lines of a file. */
+struct lines {
+	int fd;
+	size_t at, end; /* of what was read and not given yet */
+	char text[LINE_MAX_BYTES];
+};
+
+/* @return the next one, until the next call; NULL: there is none. */
+static const char *
+next_line(struct lines *l)
+{
+	for (;;) {
+		char *line = l->text + l->at, *end = memchr(line, '\n', l->end - l->at);
+		ssize_t n;
+
+		if (end != NULL) {
+			*end = '\0';
+			l->at = (size_t)(end - l->text) + 1;
+			return line;
+		}
+		memmove(l->text, line, l->end - l->at);
+		l->end -= l->at;
+		l->at = 0;
+		do
+			n = read(l->fd, l->text + l->end, sizeof(l->text) - l->end);
+		while (n < 0 && errno == EINTR);
+		if (n <= 0)
+			return NULL;
+		l->end += (size_t)n;
+	}
+}
+
+/* ---- mappings -------------------------------------------------------------------------------- */
+
+int
+convert_walk(convert_seen *seen, void *ctx)
+{
+	struct lines l = { .fd = maps_open() };
+	struct convert_part p;
+	const char *line;
+	uintptr_t end;
+
+	if (l.fd < 0)
+		return l.fd;
+	while ((line = next_line(&l)) != NULL) {
+		if (!parse(line, &p, &end) || end <= p.at)
+			continue;
+		p.map_at = p.at;
+		p.map_end = end;
+		p.len = end - p.at;
+		if (!seen(ctx, &p))
+			break;
+	}
+	return 0;
+}
+
+/* What [at, stop) consists of. */
+struct look {
+	uintptr_t at; /* of what is not known yet */
+	uintptr_t stop;
+	struct convert_part *parts;
+	int n; /* or -E2BIG */
+};
+
+static bool
+look_at(void *ctx, const struct convert_part *seen)
+{
+	struct look *l = ctx;
+	struct convert_part *p = &l->parts[l->n];
+
+	if (seen->map_end <= l->at)
+		return true;
+	if (seen->map_at > l->at)
+		return false;
+	if (l->n == CONVERT_PARTS) {
+		l->n = -E2BIG;
+		return false;
+	}
+	*p = *seen;
+	p->offset += l->at - p->at;
+	p->at = l->at;
+	p->len = (p->map_end < l->stop ? p->map_end : l->stop) - l->at;
+	l->at += p->len;
+	l->n++;
+	return l->at < l->stop;
 }
 
 int
 convert_look(uintptr_t at, size_t len, struct convert_part *parts)
 {
-	const uintptr_t stop = at + len;
-	FILE *f = fopen("/proc/self/maps", "re");
-	char line[LINE_MAX_BYTES];
-	int n = 0;
+	struct look l = { .at = at, .stop = at + len, .parts = parts };
+	const int rc = convert_walk(look_at, &l);
 
-	if (f == NULL)
-		return -errno;
-	while (at < stop && fgets(line, sizeof(line), f) != NULL) {
-		struct convert_part p;
-		uintptr_t end;
-
-		if (!parse(line, &p, &end) || end <= at)
-			continue;
-		if (p.at > at)
-			break;
-		if (n == CONVERT_PARTS) {
-			fclose(f);
-			return -E2BIG;
-		}
-		p.map_at = p.at;
-		p.map_end = end;
-		p.offset += at - p.at;
-		p.at = at;
-		p.len = (end < stop ? end : stop) - at;
-		at += p.len;
-		parts[n++] = p;
-	}
-	fclose(f);
-	return at < stop ? -EFAULT : n;
+	if (rc != 0 || l.n < 0)
+		return rc != 0 ? rc : l.n;
+	return l.at < l.stop ? -EFAULT : l.n;
 }

@@ -6,16 +6,20 @@
  * already.
  *
  * A span is a range of whole pages on a memfd of its own, the n-th byte of the range at the n-th of
- * the memfd. It lives as long as a region is in it; then its pages become private again. What a
- * range is, /proc/self/maps says each time: the program may have unmapped it meanwhile.
+ * the memfd. It lives as long as a region is in it; then its pages become private again, wherever
+ * they are mapped by then. Where that fails it is left: children still get copies, and it is tried
+ * again. What a range is, /proc/self/maps says each time: the program may have unmapped or moved it
+ * meanwhile.
  * The dataplane seals the memfd when it has mapped it, so that a span cannot grow: a region that
  * shares pages with others lies in several spans, one behind the other.
  *
- * After fork() the child gets private copies: the parent waits for that, on another stack if a
- * region is on that of the thread that forks (fork.c). What libc's fork() writes in the child until
- * then is written in the parent, too: to the first page of another thread's heap; to a page
- * with what libc knows of a thread (its _Thread_local data is beside it), which is one that has
- * ended then; to locks of FILEs.
+ * After fork() the child gets private copies, but of pages that MADV_DONTFORK keeps from it: the
+ * parent waits for that, on another stack if a region is on that of the thread that forks
+ * (fork.c). A child for which it is not known what is shared ends. So what is needed to know it is
+ * had before a program has used all its descriptors, or left the root that has /proc. What libc's
+ * fork() writes in the child until then is written in the parent, too: to the first page of
+ * another thread's heap; to a page with what libc knows of a thread (its _Thread_local data is
+ * beside it), which is one that has ended then; to locks of FILEs.
  *
  * Owner:   any thread, with the lock; fork() waits for it, too.
  * Memory:  one allocation a span.

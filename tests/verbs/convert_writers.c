@@ -111,7 +111,7 @@ one_round(uint64_t *ns)
 	for (int i = 0; i < n && rc == 0; i++) {
 		if (parts[i].kind != CONVERT_SHARED)
 			return -EBADF;
-		rc = convert_to_private(&parts[i]);
+		rc = convert_to_private(&parts[i], parts[i].len);
 	}
 	close(fd);
 	return n < 0 ? n : rc;

@@ -17,6 +17,12 @@ class Programs(Runs):
         """ibv_start_poll() without IBV_CREATE_CQ_ATTR_SINGLE_THREADED."""
         self.good("VERBS_POLLED", "each its own")
 
+    def test_children_have_copies(self):
+        """Of what their parent has registered, also where that has done unusual things to it."""
+        for case in ("files", "proc", "access", "dontfork", "moved", "longer", "short"):
+            with self.subTest(case):
+                self.good("VERBS_FORKED", "its own", case)
+
     def test_a_plugin_that_was_closed(self):
         self.good("PLUGIN_HOST", "its own", os.environ["VERBS_PLUGIN"])
 

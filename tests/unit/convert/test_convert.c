@@ -75,7 +75,7 @@ convert_back(void *at, size_t bytes)
 	assert_true(n > 0);
 	for (int i = 0; i < n; i++) {
 		assert_int_equal(CONVERT_SHARED, parts[i].kind);
-		assert_int_equal(0, convert_to_private(&parts[i]));
+		assert_int_equal(0, convert_to_private(&parts[i], parts[i].len));
 	}
 }
 
