@@ -185,6 +185,12 @@ client_queue(struct queue *q, uint32_t stride)
 	ring_attach(&q->ring, q->mem, ENTRIES, stride, false);
 }
 
+/** req.read_gap and req.reorder. */
+static const uint16_t read_gaps[] = { 0, REQ_KNOB_READ_FILL,
+	REQ_KNOB_READ_FILL | REQ_KNOB_READ_KEEP | 1 << REQ_KNOB_REORDER_SHIFT,
+	REQ_KNOB_READ_FILL | 3 << REQ_KNOB_REORDER_SHIFT,
+	REQ_KNOB_READ_FILL | REQ_KNOB_READ_KEEP | 3 << REQ_KNOB_REORDER_SHIFT };
+
 void
 bed_attach(uint32_t i)
 {
@@ -225,7 +231,7 @@ bed_attach(uint32_t i)
 	m.attach.qp = q->qp;
 	FUZZ_CHECK(bed_tell(p->worker, &m) == 0);
 	q->qp->resp.knobs |= RESP_KNOB_PLACEMENT;
-	q->qp->req.knobs |= REQ_KNOB_PLACEMENT;
+	q->qp->req.knobs |= REQ_KNOB_PLACEMENT | read_gaps[i % ARRAY_LEN(read_gaps)];
 	if (i % 2 != 0) { /* frames behind a gap are held, and let go */
 		q->qp->resp.knobs |= RESP_KNOB_KEEP;
 		q->qp->req.knobs |= REQ_KNOB_PATCH;
