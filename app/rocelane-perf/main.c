@@ -148,12 +148,6 @@ agree(struct perf *p)
 			"rocelane-perf: --validate needs a rocelane-perf at the other end\n");
 		return -1;
 	}
-	if (p->o.validate &&
-		(p->o.all_sizes || p->o.duration_s > 0 || (p->o.lat && p->o.verb == PERF_WRITE))) {
-		fprintf(stderr, "rocelane-perf: --validate goes by iterations and one size, and "
-				"not with write_lat\n");
-		return -1;
-	}
 	return 0;
 }
 
@@ -199,5 +193,8 @@ main(int argc, char **argv)
 	if (p.sock >= 0)
 		close(p.sock);
 	ends_free(&p);
-	return written(rc);
+	rc = written(rc);
+	if (rc != PERF_OK)
+		work_end_as_stopped();
+	return rc;
 }

@@ -6,6 +6,7 @@
 #include <arpa/inet.h>
 #include <endian.h>
 #include <errno.h>
+#include <float.h>
 #include <netdb.h>
 #include <poll.h>
 #include <stdio.h>
@@ -129,6 +130,10 @@ dial(struct perf *p)
 		rc = dial_once(p, list);
 	}
 	freeaddrinfo(list);
+	if (rc != 0 && work_stopped()) {
+		errno = EINTR;
+		return complain(p->o.host);
+	}
 	if (rc != 0)
 		fprintf(stderr, "rocelane-perf: %s port %u: %s; start the server there first\n",
 			p->o.host, p->o.port, strerror(errno));
@@ -202,6 +207,10 @@ read_all(struct perf *p, void *data, size_t n)
 			continue;
 		if (r == 0)
 			errno = ECONNRESET;
+		if (r <= 0 && p->running && errno == ECONNRESET) {
+			fprintf(stderr, "rocelane-perf: the peer has closed the connection\n");
+			return -1;
+		}
 		if (r <= 0)
 			return complain("the peer's handshake");
 		at += r;
@@ -268,6 +277,16 @@ check_test(const char *mine, const char *theirs)
 	return -1;
 }
 
+/* What a stranger says may be anything, also for a terminal. */
+static const char *
+printable(char *text)
+{
+	for (char *c = text; *c != '\0'; c++)
+		if (*c < ' ' || *c > '~')
+			*c = '?';
+	return text;
+}
+
 int
 oob_agree(struct perf *p)
 {
@@ -288,7 +307,7 @@ oob_agree(struct perf *p)
 		fprintf(stderr,
 			"rocelane-perf: the peer speaks version '%.15s' of perftest's "
 			"handshake; 5.33 or later is needed\n",
-			theirs);
+			printable(theirs));
 		return -1;
 	}
 	p->cycle_buffer = (uint32_t)sysconf(_SC_PAGESIZE);
@@ -370,7 +389,7 @@ oob_keys(struct perf *p, uint32_t qp)
 		fprintf(stderr,
 			"rocelane-perf: the peer's handshake is not perftest's with a GID: "
 			"'%s' (does it run the same test with as many queue pairs?)\n",
-			theirs);
+			printable(theirs));
 		return -1;
 	}
 	return 0;
@@ -405,6 +424,13 @@ double_from_be(uint64_t be)
 	return v;
 }
 
+/* Neither infinite, nor none, nor below 0. */
+static bool
+is_rate(double v)
+{
+	return v >= 0 && v <= DBL_MAX;
+}
+
 int
 oob_report(struct perf *p, const struct perf_result *mine, struct perf_result *theirs)
 {
@@ -424,9 +450,11 @@ oob_report(struct perf *p, const struct perf_result *mine, struct perf_result *t
 	theirs->rate = double_from_be(in[4]) * 1e6;
 	/*
 	 * Of more queue pairs than ours it are keys still. Not so sure with perftest, whose server
-	 * sends of READs and ATOMICs what its memory holds.
+	 * sends of READs and ATOMICs what its memory holds. A server shows what its client sends.
 	 */
-	if (p->peer_is_us && theirs->size > REPORT_SIZE_MAX) {
+	if ((p->peer_is_us && theirs->size > REPORT_SIZE_MAX) ||
+		(!p->o.client && !(is_rate(theirs->bw_peak) && is_rate(theirs->bw_avg) &&
+					 is_rate(theirs->rate)))) {
 		fprintf(stderr, "rocelane-perf: the peer's report is none: does it have as many "
 				"queue pairs (-q), and the same options?\n");
 		return -1;

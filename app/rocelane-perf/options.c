@@ -218,8 +218,8 @@ duration_parse(struct perf_options *o, const char *text)
 	char *end;
 	double v = strtod(text, &end);
 
-	if (end == text || *end != '\0' || !(v > 0 && v <= 1e6))
-		return bad("-D", text, "seconds");
+	if (end == text || *end != '\0' || !(v >= 1e-6 && v <= 1e6))
+		return bad("-D", text, "seconds, from 0.000001 to 1000000");
 	o->duration_s = v;
 	return PERF_OK;
 }
@@ -350,6 +350,12 @@ settle(struct perf_options *o)
 	}
 	if (o->lat && o->verb == PERF_WRITE && o->duration_s > 0) {
 		fprintf(stderr, "rocelane-perf: write_lat goes by iterations: use -n\n");
+		return PERF_USAGE;
+	}
+	if (o->validate &&
+		(o->all_sizes || o->duration_s > 0 || (o->lat && o->verb == PERF_WRITE))) {
+		fprintf(stderr, "rocelane-perf: --validate goes by iterations and one size, and "
+				"not with write_lat\n");
 		return PERF_USAGE;
 	}
 	o->size_given = o->size != 0;

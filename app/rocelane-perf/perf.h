@@ -240,6 +240,8 @@ uint64_t now_ns(void);
 /** SIGINT and SIGTERM end the run; before anything else. */
 void work_init(void);
 bool work_stopped(void);
+/** Whoever started us is told that a signal ended the run; returns if none did. */
+void work_end_as_stopped(void);
 /** The next request of a QP; work_flush() follows the last one. @return 0 or -1 with a message. */
 int work_post(struct perf *p, uint32_t qp, uint64_t size, bool signaled);
 /** Hand over what is listed. @return 0 or -1 with a message. */

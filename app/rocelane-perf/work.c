@@ -15,13 +15,12 @@
 #define LOOK_SPINS 8192 /* empty polls before the peer is looked at */
 #define EVENT_MS   1000
 
-static _Atomic bool stopped; /* lock-free: a signal handler may set it */
+static _Atomic int stopped; /* by this signal. Lock-free: a signal handler may set it */
 
 static void
 on_signal(int sig)
 {
-	(void)sig;
-	atomic_store_explicit(&stopped, true, memory_order_relaxed);
+	atomic_store_explicit(&stopped, sig, memory_order_relaxed);
 }
 
 void
@@ -37,7 +36,18 @@ work_init(void)
 bool
 work_stopped(void)
 {
-	return atomic_load_explicit(&stopped, memory_order_relaxed);
+	return atomic_load_explicit(&stopped, memory_order_relaxed) != 0;
+}
+
+void
+work_end_as_stopped(void)
+{
+	const int sig = atomic_load_explicit(&stopped, memory_order_relaxed);
+
+	if (sig == 0)
+		return;
+	signal(sig, SIG_DFL);
+	raise(sig);
 }
 
 uint64_t
@@ -381,18 +391,19 @@ work_failed(const struct perf *p)
 	return ends;
 }
 
-/* Sleep until either CQ has something, or for a second. */
+/* Sleep until the CQ has something, the peer says something, or for a second. */
 static int
 wait_event(struct perf *p, struct rl_cq *cq)
 {
-	struct pollfd fd = { .fd = p->channel->fd, .events = POLLIN };
+	struct pollfd fd[] = { { .fd = p->channel->fd, .events = POLLIN },
+		{ .fd = p->sock, .events = POLLIN } };
 	struct rl_cq *from;
 	void *context;
 	int rc = rl_req_notify_cq(cq, 0);
 
 	if (rc != 0)
 		return refused("completion event", rc);
-	if (poll(&fd, 1, EVENT_MS) <= 0)
+	if (poll(fd, 2, EVENT_MS) <= 0 || (fd[0].revents & POLLIN) == 0)
 		return 0;
 	rc = rl_get_cq_event(p->channel, &from, &context);
 	if (rc != 0)

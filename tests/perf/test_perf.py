@@ -286,7 +286,7 @@ class Perf(Ends):
         for _ in range(3):  # until it waits
             server.stdout.readline()
         server.terminate()
-        self.assertIn("stopped", self.finish(server, 1)[1])
+        self.assertIn("stopped", self.finish(server, -signal.SIGTERM)[1])
         p = subprocess.run([PERF, "write_bw", "--socket", self.dataplane.socket + "x"], check=False,
                            capture_output=True, text=True, timeout=WAIT_S)
         self.assertEqual(1, p.returncode)
@@ -392,6 +392,7 @@ class Perf(Ends):
                             (good + b"\x7f\xff\xff\xff" * 2, "asks for buffers"),
                             (b"SSH-2.0-OpenSSH_9.2p1\r\n", "version 'SSH-2.0-OpenSSH'"),
                             (b"HTTP/1.1 400 Bad Request\r\n\r\n", "version 'HTTP/1.1 400 Ba'"),
+                            (b"\x1b]0;hello\x07\x9b2J\xff.....", "version '?]0;hello??2J?.'"),
                             (bytes(4096), "version ''")):
             for is_server in (False, True):
                 with self.subTest(words=words[:30], is_server=is_server):
@@ -490,7 +491,7 @@ class Perf(Ends):
         time.sleep(0.3)
         began = time.monotonic()
         client.terminate()
-        self.finish(client, 1)
+        self.assertIn("stopped", self.finish(client, -signal.SIGTERM)[1])
         self.assertLess(time.monotonic() - began, 20)
 
 

@@ -4,7 +4,9 @@
 import contextlib
 import os
 import socket
+import struct
 import subprocess
+import time
 import unittest
 
 from test_perf import PERF, WAIT_S, Ends, free_port
@@ -43,6 +45,43 @@ class Surroundings(Ends):
                             ("send_bw", "-l", "64", "-t", "20"), ("atomic_bw", "-l", "7")):
             with self.subTest(test=test, more=more):
                 self.pair(test, "-s", "8", "-n", "501", "--validate", *more)
+
+    def test_what_does_not_go_together(self):
+        """It is known before anybody waits for the other end."""
+        for args, text in ((("-D", "1e-10"), "-D takes seconds"), (("-D", "nan"), "-D takes"),
+                           (("--validate", "-a"), "--validate"),
+                           (("--validate", "-D", "1"), "--validate")):
+            self.assertIn(text, self.finish(self.start("write_bw", *args), 2)[1])
+        self.assertIn("write_lat", self.finish(self.start("write_lat", "--validate"), 2)[1])
+
+    def test_a_report_that_is_none(self):
+        """A server shows what its client has measured: no number is no JSON."""
+        port = free_port()
+        server = self.start("write_bw", "-d", "right", "-p", str(port), "--json")
+        keys = (b"0000:0010:000011:000abc:00001234:0000556600000000:"
+                + b":".join(b"%02x" % b for b in bytes(10) + b"\xff\xff\x0a\x4d\0\x01")
+                + b":00000000:").ljust(108, b"\0")
+        said = [b"6.06".ljust(16, b"\0"), struct.pack(">i", 4096), struct.pack(">i", 64), b"5\0",
+                *[keys] * 4, struct.pack(">Q", 65536), struct.pack(">Q", 5000),
+                *[struct.pack(">d", v) for v in (float("nan"), float("inf"), 1.0)]]
+        with contextlib.closing(self.connection(port)) as conn:
+            for words in said:
+                conn.sendall(words)
+                self.assertEqual(len(words), len(conn.recv(len(words), socket.MSG_WAITALL)))
+            out, err = self.finish(server, 1)
+        self.assertEqual("", out)
+        self.assertIn("report is none", err)
+
+    @staticmethod
+    def connection(port):
+        deadline = time.monotonic() + WAIT_S
+        while True:
+            try:
+                return socket.create_connection(("127.0.0.1", port))
+            except ConnectionRefusedError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.01)
 
     def test_output_that_cannot_be_written(self):
         port = str(free_port())
