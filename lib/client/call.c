@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Requests to the dataplane, and what happens when the connection is lost. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -118,6 +119,24 @@ ask(struct context *ctx, const char *method, json_t *params, const int *fds, uin
 	return rc;
 }
 
+/* The dataplane would put more into what could not be mapped. */
+static void
+tell_lost(struct context *ctx)
+{
+	char why[sizeof(last_error)];
+	json_t *params, *result = NULL;
+	uint32_t number;
+
+	memcpy(why, last_error, sizeof(why));
+	while (!client_gone(ctx) && !ctx->broken && client_lost_area(ctx, &number)) {
+		params = json_pack("{s:I}", "area", (json_int_t)number);
+		ask(ctx, "client_area_lost", params, NULL, 0, &result);
+		json_decref(params);
+		json_decref(result);
+	}
+	memcpy(last_error, why, sizeof(why));
+}
+
 int
 client_call(struct context *ctx, const char *method, json_t *params, int fd, json_t **result)
 {
@@ -149,6 +168,8 @@ client_call_fds(struct context *ctx, const char *method, json_t *params, const i
 			json_decref(got);
 	} while (again);
 	json_decref(params);
+	if (rc != 0)
+		tell_lost(ctx);
 	if (rc == 0 && result != NULL)
 		*result = got;
 	else
@@ -156,6 +177,43 @@ client_call_fds(struct context *ctx, const char *method, json_t *params, const i
 	if (rc == 0)
 		errno = was; /* Jansson sets it to 0; programs look at that of an earlier call */
 	return rc;
+}
+
+/* As many as come at once: one of an object, and one of an area. */
+static bool
+has_room(const struct context *ctx)
+{
+	const int one = fcntl(ctx->line.fd, F_DUPFD_CLOEXEC, 0);
+	const int two = one >= 0 ? fcntl(ctx->line.fd, F_DUPFD_CLOEXEC, 0) : -1;
+
+	if (one >= 0)
+		close(one);
+	if (two >= 0)
+		close(two);
+	return two >= 0;
+}
+
+int
+client_call_for_fds(struct context *ctx, const char *method, json_t *params, json_t **result)
+{
+	if (!client_gone(ctx) && !ctx->broken && !has_room(ctx)) {
+		json_decref(params);
+		if (result != NULL)
+			*result = NULL;
+		return client_fail(EMFILE, "no descriptor is left for what the dataplane gives");
+	}
+	return client_call(ctx, method, params, -1, result);
+}
+
+int
+client_take_made_fd(struct context *ctx, const char *unmake, uint32_t handle)
+{
+	const int fd = client_take_fd(ctx);
+
+	if (fd >= 0)
+		return fd;
+	client_call(ctx, unmake, json_pack("{s:I}", "handle", (json_int_t)handle), -1, NULL);
+	return client_fail(EMFILE, "the channel's descriptor did not arrive");
 }
 
 int

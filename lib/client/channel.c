@@ -22,14 +22,14 @@ rl_create_comp_channel(struct rl_context *pub, struct rl_comp_channel **out)
 		return client_fail(ENOMEM, "out of memory");
 	TAILQ_INIT(&ch->cqs);
 	client_lock(ctx);
-	rc = client_call(ctx, "client_channel_create", NULL, -1, &result);
+	rc = client_call_for_fds(ctx, "client_channel_create", NULL, &result);
 	if (rc == 0) {
 		ch->handle = (uint32_t)json_integer_value(json_object_get(result, "handle"));
 		json_decref(result);
 		ch->pub.context = pub;
-		ch->pub.fd = client_take_fd(ctx);
+		ch->pub.fd = client_take_made_fd(ctx, "client_channel_destroy", ch->handle);
 		if (ch->pub.fd < 0)
-			rc = client_fail(EMFILE, "the channel's descriptor did not arrive");
+			rc = ch->pub.fd;
 	}
 	if (rc == 0) {
 		TAILQ_INSERT_TAIL(&ctx->channels, ch, all);

@@ -65,8 +65,9 @@ spin_unlock(struct spin *s)
 }
 
 struct area {
-	uint8_t *base;
+	uint8_t *base; /* NULL: it could not be mapped */
 	size_t len;
+	bool told; /* ... and the dataplane knows it */
 };
 
 struct port {
@@ -272,8 +273,18 @@ int client_call(struct context *ctx, const char *method, json_t *params, int fd,
 /** The same with several descriptors, JSONRPC_FDS at most. */
 int client_call_fds(struct context *ctx, const char *method, json_t *params, const int *fds,
 	uint32_t fds_n, json_t **result);
+/**
+ * client_call() whose answer may bring descriptors. Nothing is asked where the program has no room
+ * for them: they come once. @return also -EMFILE.
+ */
+int client_call_for_fds(struct context *ctx, const char *method, json_t *params, json_t **result);
 /** Next descriptor that came with the last answer, now the caller's; -1: none. */
 int client_take_fd(struct context *ctx);
+/**
+ * client_take_fd() of what was made just now; it cannot be used without.
+ * @param unmake the method that takes its handle then. @return the descriptor; or -EMFILE.
+ */
+int client_take_made_fd(struct context *ctx, const char *unmake, uint32_t handle);
 /** The same as client_call() for {"handle": n} and no answer; takes the lock. */
 int client_call_handle(struct context *ctx, const char *method, uint32_t handle);
 
@@ -290,6 +301,8 @@ struct memory *client_memory_of(struct context *ctx, const void *addr, size_t le
 
 /** Map the areas that an answer tells of. @return 0 or -errno. */
 int client_map_areas(struct context *ctx, const json_t *result);
+/** @return false: each is mapped, or the dataplane was told that it is not. */
+bool client_lost_area(struct context *ctx, uint32_t *number);
 /** {"area", "offset"} as an address, with `bytes` behind it; NULL: out of bounds. */
 void *client_place(struct context *ctx, const json_t *at, size_t bytes);
 /** @return 0; -EINVAL: there is no such port. */

@@ -27,13 +27,13 @@ rl_cm_create_event_channel(struct rl_context *pub, struct rl_cm_event_channel **
 	ch->pub = (struct rl_cm_event_channel){ .context = pub, .fd = -1 };
 	STAILQ_INIT(&ch->waiting);
 	client_lock(ctx);
-	rc = client_call(ctx, "client_cm_channel_create", NULL, -1, &result);
+	rc = client_call_for_fds(ctx, "client_cm_channel_create", NULL, &result);
 	if (rc == 0) {
 		ch->handle = (uint32_t)json_integer_value(json_object_get(result, "handle"));
-		ch->pub.fd = client_take_fd(ctx);
 		json_decref(result);
+		ch->pub.fd = client_take_made_fd(ctx, "client_cm_channel_destroy", ch->handle);
 		if (ch->pub.fd < 0)
-			rc = client_fail(EMFILE, "the channel's descriptor did not arrive");
+			rc = ch->pub.fd;
 	}
 	if (rc == 0)
 		TAILQ_INSERT_TAIL(&ctx->cm_channels, ch, all);

@@ -54,7 +54,7 @@ rl_create_cq(struct rl_context *pub, int cqe, void *cq_context, struct rl_comp_c
 	params = json_pack(
 		"{s:i, s:I}", "cqe", cqe, "channel", (json_int_t)(ch != NULL ? ch->handle : 0));
 	client_lock(ctx);
-	rc = client_call(ctx, "client_cq_create", params, -1, &result);
+	rc = client_call_for_fds(ctx, "client_cq_create", params, &result);
 	if (rc == 0) {
 		rc = take_cq(ctx, cq, result);
 		json_decref(result);
@@ -128,8 +128,8 @@ resize(struct context *ctx, struct cq *cq, int cqe)
 	left = aligned_alloc(CACHE_LINE, ((uint32_t)rc + cq->ring.mask + 1) * sizeof(*left));
 	if (left == NULL)
 		return client_fail(ENOMEM, "out of memory");
-	rc = client_call(ctx, "client_cq_resize",
-		json_pack("{s:I, s:i}", "handle", (json_int_t)cq->handle, "cqe", cqe), -1, &result);
+	rc = client_call_for_fds(ctx, "client_cq_resize",
+		json_pack("{s:I, s:i}", "handle", (json_int_t)cq->handle, "cqe", cqe), &result);
 	if (rc == 0) {
 		entries = (uint32_t)json_integer_value(json_object_get(result, "entries"));
 		now = (uint32_t)json_integer_value(json_object_get(result, "cqe"));

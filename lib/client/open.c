@@ -18,10 +18,21 @@
 /* ---- areas ----------------------------------------------------------------------------------- */
 
 static int
-map_area(struct context *ctx, uint32_t number, size_t bytes, int fd)
+map_area(struct area *a, size_t bytes, int fd)
+{
+	void *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
+
+	if (base == MAP_FAILED)
+		return client_fail(errno, "%zu bytes of rings: %s", bytes, strerror(errno));
+	*a = (struct area){ .base = base, .len = bytes };
+	return 0;
+}
+
+/* @param fd -1: its descriptor did not come. */
+static int
+add_area(struct context *ctx, uint32_t number, size_t bytes, int fd)
 {
 	struct area *areas;
-	void *base;
 
 	if (number != ctx->areas_n || bytes == 0)
 		return client_fail(EPROTO, "area %u of the dataplane is out of order", number);
@@ -29,36 +40,49 @@ map_area(struct context *ctx, uint32_t number, size_t bytes, int fd)
 	if (areas == NULL)
 		return client_fail(ENOMEM, "out of memory");
 	ctx->areas = areas;
-	base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
-	if (base == MAP_FAILED)
-		return client_fail(errno, "%zu bytes of rings: %s", bytes, strerror(errno));
-	areas[number] = (struct area){ base, bytes };
-	ctx->areas_n++;
-	return 0;
+	areas[ctx->areas_n++] = (struct area){ .base = NULL };
+	if (fd < 0)
+		return client_fail(EMFILE, "descriptors are missing: too many open files?");
+	return map_area(&areas[number], bytes, fd);
 }
 
-/* Their descriptors are the last of those that came. */
+/* Their descriptors are the last of those that came. Where one is missing, none is known. */
 int
 client_map_areas(struct context *ctx, const json_t *result)
 {
 	const json_t *list = json_object_get(result, "areas"), *row;
 	const size_t n = json_array_size(list);
+	const bool whole = n <= ctx->line.fds_n;
 	size_t i;
+	int rc = 0;
 
-	if (n > ctx->line.fds_n)
-		return client_fail(EPROTO, "descriptors are missing: too many open files?");
 	json_array_foreach (list, i, row) {
-		const int rc =
-			map_area(ctx, (uint32_t)json_integer_value(json_object_get(row, "area")),
+		const int err =
+			add_area(ctx, (uint32_t)json_integer_value(json_object_get(row, "area")),
 				(size_t)json_integer_value(json_object_get(row, "bytes")),
-				ctx->line.fds[ctx->line.fds_n - n + i]);
+				whole ? ctx->line.fds[ctx->line.fds_n - n + i] : -1);
 
-		if (rc != 0)
-			return rc;
+		if (err != 0)
+			rc = err;
 	}
-	for (i = 0; i < n; i++)
+	for (i = 0; i < n && ctx->line.fds_n != 0; i++)
 		close(ctx->line.fds[--ctx->line.fds_n]);
-	return 0;
+	return rc;
+}
+
+bool
+client_lost_area(struct context *ctx, uint32_t *number)
+{
+	for (uint32_t i = 0; i < ctx->areas_n; i++) {
+		struct area *a = &ctx->areas[i];
+
+		if (a->base == NULL && !a->told) {
+			a->told = true;
+			*number = i;
+			return true;
+		}
+	}
+	return false;
 }
 
 void *
@@ -254,8 +278,10 @@ release(struct context *ctx)
 	client_free_mws(ctx);
 	client_free_memory(ctx);
 	client_presence_close(ctx);
-	for (uint32_t i = 0; i < ctx->areas_n; i++)
-		munmap(ctx->areas[i].base, ctx->areas[i].len);
+	for (uint32_t i = 0; i < ctx->areas_n; i++) {
+		if (ctx->areas[i].base != NULL)
+			munmap(ctx->areas[i].base, ctx->areas[i].len);
+	}
 	if (ctx->event_fd >= 0)
 		close(ctx->event_fd);
 	if (ctx->pub.async_fd >= 0)

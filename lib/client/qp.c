@@ -206,7 +206,7 @@ obtain(struct context *ctx, struct qp *qp, const char *method, json_t *params, s
 	int rc;
 
 	client_lock(ctx);
-	rc = client_call(ctx, method, params, -1, &result);
+	rc = client_call_for_fds(ctx, method, params, &result);
 	if (rc == 0) {
 		rc = take_qp(ctx, qp, result);
 		json_decref(result);

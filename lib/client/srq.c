@@ -60,7 +60,7 @@ rl_create_srq(struct rl_pd *pd, struct rl_srq_init_attr *init, struct rl_srq **o
 		json_object_set_new(params, "cq", json_integer(((struct cq *)init->cq)->handle));
 	}
 	client_lock(ctx);
-	rc = client_call(ctx, "client_srq_create", params, -1, &result);
+	rc = client_call_for_fds(ctx, "client_srq_create", params, &result);
 	if (rc == 0) {
 		srq->handle = number(result, "handle");
 		srq->pub.srq_num = number(result, "srq_num");

@@ -250,6 +250,27 @@ presence(struct rpc_call *call)
 	return rpc_result(call, json_pack("{s:I}", "bytes", (json_int_t)area->len));
 }
 
+struct p_area {
+	uint32_t area;
+};
+
+static const struct conf_field area_rows[] = {
+	P_U32(p_area, area, 0, UINT32_MAX, P_REQUIRED),
+};
+static const struct conf_table area_table = P_TABLE(p_area, area_rows, "params");
+
+/* It had no descriptor left, or no memory: it could ask for nothing that lies there. */
+static int
+area_lost(struct rpc_call *call)
+{
+	const struct p_area *p = call->params;
+	struct refusal r;
+
+	if (owner_area_lost(&call->client->app->o, p->area, &r) != 0)
+		return rpc_refused(call, &r);
+	return rpc_result(call, json_object());
+}
+
 static int
 ports(struct rpc_call *call)
 {
@@ -420,6 +441,7 @@ const struct rpc_method methods_client_open[] = {
 };
 
 const struct rpc_method methods_client[] = {
+	{ "client_area_lost", area_lost, &area_table },
 	{ "client_ports", ports, &method_no_params },
 	{ "client_presence", presence, &method_no_params },
 	{ "client_pd_create", pd_create, &method_no_params },

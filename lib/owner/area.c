@@ -269,6 +269,20 @@ owner_areas_seal(struct owner *o)
 	return 0;
 }
 
+int
+owner_area_lost(struct owner *o, uint32_t number, struct refusal *r)
+{
+	struct owner_area *a = number < o->areas_n ? &o->areas[number] : NULL;
+
+	if (a == NULL || !a->told || a->open || a->taken != 0 || a->grains == 0)
+		return refuse(r, EINVAL, "area %" PRIu32 " is none that is lost", number);
+	owner_uncharge(o, OWNER_MEMORY, a->mem.len);
+	broker_area_free(o->home, &a->mem);
+	a->mem = (struct mem_area){ .fd = -1, .node = -1 };
+	a->grains = 0;
+	return 0;
+}
+
 void
 owner_areas_free(struct owner *o)
 {

@@ -118,6 +118,11 @@ int owner_area_give(struct owner *o, struct mem_area *mem, struct refusal *r);
  * @return 0: no area is open; -EINPROGRESS; or -errno: there can be none.
  */
 int owner_areas_seal(struct owner *o);
+/**
+ * The application could not map this area, and never will: it goes, and nothing lies in it.
+ * @return 0 or a refusal.
+ */
+int owner_area_lost(struct owner *o, uint32_t number, struct refusal *r);
 /** The workers must have let go of it. A place with n 0 is none. */
 void owner_place_put(struct owner *o, struct owner_place *p);
 /** Bytes from the beginning of its area. */

@@ -235,6 +235,31 @@ class Rings(Case):
         c.close()
         self.assert_back()
 
+    def test_what_could_not_be_mapped(self):
+        """A client that says so gets no queue there, and its memory back."""
+        c = self.client()
+        pd = c.call("client_pd_create")["handle"]
+        op = jsonrpc.Connection(SOCKET)
+        self.addCleanup(op.close)
+
+        def memory():
+            return op.call("client_list")[0]["memory"]
+        base = memory()
+        for number in range(1, 20):
+            c.send("client_cq_create", {"cqe": 16384})
+            area, = json.loads(c.line())["result"]["areas"]
+            self.assertEqual((number, area["bytes"]), (area["area"], memory() - base))
+            self.areas(c)
+            c.call("client_area_lost", area=number)
+            self.assertEqual(base, memory())
+        self.assertEqual(20, c.call("client_cq_create", cqe=16384)["area"])
+        for number in (0, 1, 20, 21):     # with doorbells, gone, with a queue, none
+            self.refused(EINVAL, c, "client_area_lost", {"area": number})
+        attackers.make_qp(c, True, pd=pd, send_cq=c.call("client_cq_create", cqe=16)["handle"])
+        c.close()
+        op.close()
+        self.assert_back()
+
     def test_a_hole_is_punched_all_the_time(self):
         """By another process, which tries to keep the seal away."""
         c = self.client()

@@ -87,6 +87,9 @@ static const char *const seeds[] = {
 	OPEN CALL("client_channel_create", "{}") CALL("client_cq_create",
 		"{\"cqe\":4,\"channel\":1}") "~ 0 8589934592\n" CALL("client_channel_destroy",
 		"{\"handle\":1}") CALL("client_cq_destroy", "{\"handle\":1}"),
+	OPEN CALL("client_area_lost", "{\"area\":0}") PD CALL("client_cq_create", "{\"cqe\":9999}")
+		CALL("client_area_lost", "{\"area\":1}") CALL("client_area_lost", "{\"area\":2}")
+			CQ,
 	ARP ECHO SOLICIT OPEN ARP "!0102\n",
 	ATTACHED UD AH("10.0.0.1") AH("10.0.0.9") AH("239.1.2.3") AH("fd00::9") "@\n" CALL(
 		"client_ah_query", HANDLE("1")) CALL("client_ah_query", HANDLE("4"))

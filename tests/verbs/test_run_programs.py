@@ -23,6 +23,11 @@ class Programs(Runs):
             with self.subTest(case):
                 self.good("VERBS_FORKED", "its own", case)
 
+    def test_short_of_something(self):
+        for what in ("files", "memory"):
+            with self.subTest(what):
+                self.good("VERBS_SHORT", "for a moment", what)
+
     def test_a_plugin_that_was_closed(self):
         self.good("PLUGIN_HOST", "its own", os.environ["VERBS_PLUGIN"])
 
