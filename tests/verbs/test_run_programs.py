@@ -28,6 +28,10 @@ class Programs(Runs):
             with self.subTest(what):
                 self.good("VERBS_SHORT", "for a moment", what)
 
+    def test_what_differs_from_a_NIC(self):
+        """Of memory: rocelane-run(1) lists it."""
+        self.good("VERBS_DIFFERS", "as the page says")
+
     def test_a_plugin_that_was_closed(self):
         self.good("PLUGIN_HOST", "its own", os.environ["VERBS_PLUGIN"])
 

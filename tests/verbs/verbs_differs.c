@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What rocelane-run(1) says can be told from memory on a NIC: just so, and no more. */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/mman.h>
+
+#include "ends.h"
+
+#define PAGE 4096u
+#define LEN  (2 * PAGE)
+#define MORE (16 * PAGE)
+
+static struct end e;
+static sigjmp_buf back;
+
+static void
+on_bus(int sig)
+{
+	siglongjmp(back, sig);
+}
+
+static bool
+is_there(volatile char *at)
+{
+	if (sigsetjmp(back, 1) != 0)
+		return false;
+	*at = 1;
+	return true;
+}
+
+static char *
+private_memory(void)
+{
+	char *p = mmap(NULL, LEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	CHECK(p != MAP_FAILED);
+	memset(p, 'B', LEN);
+	return p;
+}
+
+static struct ibv_mr *
+region(char *p)
+{
+	struct ibv_mr *mr = ibv_reg_mr(e.pd, p, LEN, ALL_ACCESS);
+
+	CHECK(mr != NULL);
+	return mr;
+}
+
+/* mremap() moves a region, and what it adds is not there until the region is deregistered. */
+static void
+made_longer(void)
+{
+	char *p = private_memory();
+	struct ibv_mr *mr = region(p);
+
+	p = mremap(p, LEN, MORE, MREMAP_MAYMOVE);
+	CHECK(p != MAP_FAILED && p[0] == 'B' && p[LEN - 1] == 'B');
+	CHECK(is_there(&p[LEN - 1]) && !is_there(&p[LEN]) && !is_there(&p[MORE - 1]));
+	CHECK(ibv_dereg_mr(mr) == 0);
+	CHECK(p[0] == 'B' && is_there(&p[LEN]) && is_there(&p[MORE - 1]));
+	CHECK(munmap(p, MORE) == 0);
+}
+
+/* realloc() of a large block is mremap(). */
+static void
+reallocated(void)
+{
+	char *p = malloc(MORE * 64), *q;
+	struct ibv_mr *mr;
+
+	CHECK(p != NULL);
+	memset(p, 'B', LEN);
+	mr = region(p);
+	CHECK(ibv_dereg_mr(mr) == 0);
+	CHECK((q = realloc(p, MORE * 256)) != NULL);
+	CHECK(q[0] == 'B' && q[LEN - 1] == 'B' && is_there(&q[MORE * 256 - 1]));
+	free(q);
+}
+
+static void
+advised(void)
+{
+	char *p = private_memory();
+	struct ibv_mr *mr = region(p);
+
+	CHECK(madvise(p, LEN, MADV_DONTNEED) == 0 && p[0] == 'B' && p[LEN - 1] == 'B');
+	CHECK(madvise(p, LEN, MADV_FREE) == -1 && errno == EINVAL);
+	CHECK(madvise(p, LEN, MADV_WIPEONFORK) == -1 && errno == EINVAL);
+	CHECK(ibv_dereg_mr(mr) == 0);
+	CHECK(madvise(p, LEN, MADV_FREE) == 0);
+	CHECK(madvise(p, LEN, MADV_DONTNEED) == 0 && p[0] == 0 && p[LEN - 1] == 0);
+	CHECK(munmap(p, LEN) == 0);
+}
+
+int
+main(void)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+
+	CHECK(list != NULL && signal(SIGBUS, on_bus) != SIG_ERR);
+	end_open(&e, list[0]);
+	made_longer();
+	reallocated();
+	advised();
+	puts("as the page says");
+	return 0;
+}
