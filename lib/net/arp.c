@@ -70,11 +70,11 @@ arp_receive(struct net *net, const struct frame_in *f)
 	for_us = memcmp(arp + AT_TPA, us->ipv4, 4) == 0;
 	somebody = frames_is_other(us, arp + AT_SHA);
 	/* A probe (sender 0.0.0.0) tells nothing; our own address is not a neighbour's. */
-	if (somebody && be32_load(arp + AT_SPA) != 0 && arp[AT_SPA] < 224 &&
-		memcmp(arp + AT_SPA, us->ipv4, 4) != 0) {
-		memcpy(key.ip.addr, arp + AT_SPA, 4);
+	memcpy(key.ip.addr, arp + AT_SPA, 4);
+	if (somebody && memcmp(arp + AT_SPA, us->ipv4, 4) == 0)
+		neigh_claimed(net, &key, arp + AT_SHA);
+	else if (somebody && be32_load(arp + AT_SPA) != 0 && arp[AT_SPA] < 224)
 		neigh_learn(net, &key, arp + AT_SHA, for_us);
-	}
 	if (op == ARP_REQUEST && for_us && somebody)
 		arp_send(net, f->port, f->tci, ARP_REPLY, arp + AT_SHA, arp + AT_SPA);
 }

@@ -126,10 +126,12 @@ nd_learn(struct net *net, const struct frame_in *f, const uint8_t addr[16], cons
 	const struct wire_port *us = net->env->w.ports[f->port].addr;
 
 	if (mac == NULL || addr[0] == 0xff || memcmp(addr, unspecified, 16) == 0 ||
-		is_ours(us, addr) || !frames_is_other(us, mac))
+		!frames_is_other(us, mac))
 		return;
 	memcpy(key.ip.addr, addr, 16);
-	if (overrides || !neigh_doubted(net, &key, mac))
+	if (is_ours(us, addr))
+		neigh_claimed(net, &key, mac);
+	else if (overrides || !neigh_doubted(net, &key, mac))
 		neigh_learn(net, &key, mac, for_us);
 }
 

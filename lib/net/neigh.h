@@ -141,6 +141,8 @@ void neigh_learn(struct net *net, const struct neigh_key *key, const uint8_t mac
  * true: another MAC is known, and stays; whoever has that one is asked. Not so once it is silent.
  */
 bool neigh_doubted(struct net *net, const struct neigh_key *key, const uint8_t mac[6]);
+/** Somebody else says that an address of the port is theirs. */
+void neigh_claimed(struct net *net, const struct neigh_key *key, const uint8_t mac[6]);
 /** Does a fixed entry say that this address is on the port's link? */
 bool neigh_is_static(const struct net *net, uint16_t port, const struct conf_ip *ip);
 /** Is there a MAC to send to? */

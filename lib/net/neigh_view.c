@@ -6,6 +6,7 @@
 
 #include "conf_json_value.h"
 #include "env.h"
+#include "log.h"
 #include "net.h"
 #include "routes.h"
 
@@ -93,6 +94,18 @@ neigh_list_json(struct net *net)
 		}
 	}
 	return list;
+}
+
+void
+neigh_claimed(struct net *net, const struct neigh_key *key, const uint8_t mac[6])
+{
+	char text[ROUTE_TEXT];
+
+	log_rated(&net->told.twice, net->env->now, LOG_WARN,
+		"port %s: %02x:%02x:%02x:%02x:%02x:%02x says that it has %s, which is the port's: "
+		"frames for the port may go there",
+		net->env->w.conf->ports[key->port].name, mac[0], mac[1], mac[2], mac[3], mac[4],
+		mac[5], ip_text(&key->ip, text));
 }
 
 /* ---- of one path ---------------------------------------------------------------------------- */

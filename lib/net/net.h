@@ -39,7 +39,7 @@ struct net {
 	struct link_watch links[ENV_MAX_PORTS];
 	struct frame_stats frames;
 	struct {
-		struct log_rate mac, silent, full;
+		struct log_rate mac, silent, full, twice;
 	} told; /* lines that peers and applications can cause */
 	struct neigh_table neighs;
 	struct route_table routes[ENV_MAX_PORTS];

@@ -149,6 +149,20 @@ class Table(RtCase):
             self.run_for()
             self.assertEqual(HOST[peer], self.neighbour(peer)["mac"])
 
+    def test_RT_07_our_address_at_somebody_else(self):
+        """It is no neighbour; the log says who it is."""
+        mac = "02:00:00:00:00:77"
+        for ip, tell in ((IP, self.gratuitous), (IP6, self.tell)):
+            tell(ip, mac)
+            self.dut.run(MS)
+            self.assertIsNone(self.neighbour(ip))
+            self.assertIn("port p0: %s says that it has %s, which is the port's" % (mac, ip),
+                          self.dut.stderr())
+        before = self.dut.stderr()
+        self.gratuitous(IP, MAC)        # its own frame came back
+        self.dut.run(MS)
+        self.assertEqual(before, self.dut.stderr())
+
     def test_RT_07_added_and_deleted(self):
         self.to(PEER, timeout=14)
         self.post_raw(self.wr("SEND", 10))
