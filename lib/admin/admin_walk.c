@@ -311,6 +311,12 @@ check_values(struct admin *adm, const struct admin_qp *rec, const struct conf_qp
 	if (from == QPS_SQD && port != rec->port)
 		return refuse(
 			r, ENOTSUP, "port: QP %u cannot move to another port in SQD", rec->qpn);
+	if (rec->mcasts_n != 0 && port != rec->port)
+		return refuse(r, EBUSY,
+			"port: QP %u is a member of %u multicast group%s at port \"%s\": detach it "
+			"first",
+			rec->qpn, rec->mcasts_n, rec->mcasts_n == 1 ? "" : "s",
+			adm->env->w.conf->ports[rec->port].name);
 	return 0;
 }
 

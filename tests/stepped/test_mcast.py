@@ -8,6 +8,7 @@ import dut_ud
 import roce
 import variant
 from dut import QPN
+from dut_apm import PORTS
 from dut_ud import GRH, PMTU, QKEY
 from roce import pattern
 
@@ -322,6 +323,25 @@ class Membership(GroupCase):
         self.detach(QPN, self.group(1))
         group = str(ipaddress.ip_address(self.group()))
         self.assertEqual([{"qp_num": QPN, "group": group}], self.rpc("save_config")["mcasts"])
+
+
+class OtherPort(GroupCase):
+
+    CONFIG = {"ports": PORTS}
+
+    def test_UD_31_a_member_stays_at_its_port(self):
+        """There its groups are, so another port is refused until it has left them."""
+        self.ud(port="p1")
+        self.attach()
+        init = {"qp_num": QPN, "qp_state": "INIT", "pkey": "0xffff", "qkey": hex(QKEY)}
+        self.rpc("qp_modify", qp_num=QPN, qp_state="RESET")
+        self.refused("EBUSY", "qp_modify", port="p0", **init)
+        self.rpc("qp_modify", port="p1", **init)
+        self.refused("EBUSY", "qp_modify", port="p0", **init)
+        self.detach()
+        self.rpc("qp_modify", port="p0", **init)
+        self.attach()
+        self.assertEqual(["p0"], [m["port"] for m in self.rpc("mcast_list")])
 
 
 class Send(GroupCase):

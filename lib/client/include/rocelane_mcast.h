@@ -21,7 +21,8 @@ struct sockaddr;
 
 /**
  * The UD queue pair gets what is sent to this group at its port, as if it named its number: its
- * Q_Key is asked for. It needs a port, so it is in INIT or further.
+ * Q_Key is asked for. It needs a port, so it is in INIT or further. It stays a member in RESET, and
+ * gets no other port then (-EBUSY).
  * @param gid an address of ff00::/8, or ::ffff:a.b.c.d of 224.0.0.0/4. @param lid ignored.
  * @return -EEXIST: it is a member already; -EINVAL: no UD queue pair, no group, a port without an
  * address of its family; -ENOSPC: over a limit of this client, or of the group (56 members).
