@@ -3,10 +3,12 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "conf_json_value.h"
 #include "diagnose.h"
+#include "psn.h"
 #include "requester.h"
 
 struct text {
@@ -113,48 +115,95 @@ stall_text(
 	return true;
 }
 
-static bool
-impair_text(const struct diagnose *dg, int port, char *buf, size_t room)
+/*
+ * Of a QP, on its way in at a port: packets that a rule dropped or corrupted, from this PSN on. The
+ * log has the newest decisions.
+ */
+static uint64_t
+impair_took(const struct env_port *p, uint32_t qpn, uint32_t una)
+{
+	enum { LOOK = 1024 };
+	struct impair_rule *r = malloc(LOOK * sizeof(*r)), last = { 0 };
+	uint64_t from = UINT64_MAX, took = 0;
+	uint32_t n;
+
+	if (r == NULL)
+		return 0;
+	p->impair->log(p->impair_ctx, &from, r, 0);
+	from = from > LOOK ? from - LOOK : 0;
+	n = p->impair->log(p->impair_ctx, &from, r, LOOK);
+	for (uint32_t i = 0; i < n; i++) {
+		const bool bits = r[i].action == IMPAIR_CORRUPT; /* several of one packet */
+
+		if ((r[i].action != IMPAIR_DROP && !bits) || (r[i].given & IMPAIR_GIVEN_PSN) == 0 ||
+			r[i].qp_num != qpn || psn_cmp(psn(r[i].psn), psn(una)) < 0)
+			continue;
+		took += !bits || last.action != IMPAIR_CORRUPT || last.psn != r[i].psn ||
+			last.skip != r[i].skip;
+		last = r[i];
+	}
+	free(r);
+	return took;
+}
+
+/* @param qpn at this port; there may be two, 0: none. */
+static void
+impair_text(
+	const struct diagnose *dg, int port, const uint32_t qpn[2], uint32_t una, struct text *t)
 {
 	const struct env_port *p = port >= 0 ? &dg->env->w.ports[port] : NULL;
 	const struct impair_conf *conf = NULL;
 	struct impair_counters c;
-	uint64_t lost;
+	uint64_t took = 0;
+	char one[160];
 
 	if (p != NULL && p->impair != NULL)
 		conf = p->impair->get(p->impair_ctx, &c);
-	if (conf == NULL || (conf->n_rules == 0 && conf->bottleneck.rate == 0))
-		return false;
-	lost = c.dropped + c.corrupted + c.queue_dropped;
-	if (lost != 0)
-		snprintf(buf, room, "impair at port %s dropped or corrupted %" PRIu64 " packet%s",
-			dg->env->w.conf->ports[port].name, lost, lost == 1 ? "" : "s");
-	return lost != 0;
+	if (conf == NULL)
+		return;
+	for (int i = 0; i < 2; i++)
+		took += qpn[i] != 0 ? impair_took(p, qpn[i], una) : 0;
+	if (took != 0) {
+		snprintf(one, sizeof(one),
+			"impair at port %s dropped or corrupted %" PRIu64 " packet%s",
+			dg->env->w.conf->ports[port].name, took, took == 1 ? "" : "s");
+		add(t, one);
+	}
+	/* Whose they were it does not know. */
+	if (conf->bottleneck.rate != 0 && c.queue_dropped != 0) {
+		snprintf(one, sizeof(one),
+			"the bottleneck of port %s has dropped %" PRIu64 " packet%s of all",
+			dg->env->w.conf->ports[port].name, c.queue_dropped,
+			c.queue_dropped == 1 ? "" : "s");
+		add(t, one);
+	}
 }
 
 bool
-explain_inside_text(
-	const struct diagnose *dg, const struct admin_qp *rec, ns_t failed, char *buf, size_t room)
+explain_inside_text(const struct diagnose *dg, const struct admin_qp *rec,
+	const struct explain_when *when, char *buf, size_t room)
 {
 	const int far = peer_port(dg, rec);
+	const bool same = far == rec->port;
+	const uint32_t peer = rec->attr.dest_qp_num;
 	struct text t = { .buf = buf, .room = room };
 	char one[160];
 
 	buf[0] = '\0';
-	if (stall_text(dg, rec, failed, one, sizeof(one)))
+	if (stall_text(dg, rec, when->failed, one, sizeof(one)))
 		add(&t, one);
-	if (impair_text(dg, rec->port, one, sizeof(one)))
-		add(&t, one);
-	if (far != rec->port && impair_text(dg, far, one, sizeof(one)))
-		add(&t, one);
+	impair_text(dg, rec->port, (uint32_t[]){ rec->qpn, same ? peer : 0 }, when->una, &t);
+	if (!same)
+		impair_text(dg, far, (uint32_t[]){ peer, 0 }, when->una, &t);
 	return t.len > 0;
 }
 
 bool
-explain_net_text(struct diagnose *dg, struct admin_qp *rec, uint64_t lost, ns_t failed, char *buf,
-	size_t room)
+explain_net_text(struct diagnose *dg, struct admin_qp *rec, const struct explain_when *when,
+	char *buf, size_t room)
 {
 	const bool has_path = rec->port >= 0 && (rec->given & QP_ATTR_AV) != 0;
+	const uint64_t lost = when->lost;
 	struct text t = { .buf = buf, .room = room };
 	char one[600], other[512];
 
@@ -180,7 +229,7 @@ explain_net_text(struct diagnose *dg, struct admin_qp *rec, uint64_t lost, ns_t 
 		snprintf(one, sizeof(one), "on the alternate path, %s", other);
 		add(&t, one);
 	}
-	if (explain_inside_text(dg, rec, failed, one, sizeof(one)))
+	if (explain_inside_text(dg, rec, when, one, sizeof(one)))
 		add(&t, one);
 	return t.len > 0;
 }
@@ -195,9 +244,18 @@ lost_of(const struct qp_snapshot *s)
 	return s->resolved || s->error.time_ns != 0 ? s->nowhere : s->stats.c[STAT_tx_no_neighbor];
 }
 
+static struct explain_when
+when_of(const struct qp_snapshot *s, ns_t failed)
+{
+	return (struct explain_when){ .failed = failed,
+		.lost = lost_of(s),
+		.una = s->error.time_ns != 0 ? s->error.psn : s->una_psn };
+}
+
 json_t *
 explain_net_json(struct diagnose *dg, struct admin_qp *rec, const struct qp_snapshot *s)
 {
+	const struct explain_when now = when_of(s, 0);
 	json_t *o = json_object();
 	char text[1024];
 
@@ -208,8 +266,8 @@ explain_net_json(struct diagnose *dg, struct admin_qp *rec, const struct qp_snap
 		o, "link", rec->port >= 0 ? link_json(dg->net, (uint16_t)rec->port) : json_null());
 	json_object_set_new(o, "not_sent", conf_json_u64(s->stats.c[STAT_tx_no_neighbor]));
 	json_object_set_new(o, "text",
-		explain_net_text(dg, rec, lost_of(s), 0, text, sizeof(text)) ? json_string(text)
-									     : json_null());
+		explain_net_text(dg, rec, &now, text, sizeof(text)) ? json_string(text)
+								    : json_null());
 	return o;
 }
 
@@ -225,6 +283,7 @@ explain_net_add(
 	struct diagnose *dg, struct admin_qp *rec, const struct qp_snapshot *s, json_t *summary)
 {
 	const ns_t failed = s->error.time_ns, given_up = explain_given_up(&s->error);
+	const struct explain_when when = when_of(s, given_up);
 	const char *then = NULL;
 	char text[1024];
 	json_t *longer;
@@ -233,7 +292,7 @@ explain_net_add(
 		return summary;
 	if (rec->failed) /* what is wrong now may have been well then, and the reverse */
 		then = post_mortem_network(dg, rec->qpn, failed);
-	else if (explain_net_text(dg, rec, lost_of(s), given_up, text, sizeof(text)))
+	else if (explain_net_text(dg, rec, &when, text, sizeof(text)))
 		then = text;
 	if (then == NULL || then[0] == '\0')
 		return summary;

@@ -19,17 +19,22 @@
 struct diagnose;
 struct admin_qp;
 
+/** What it is about. */
+struct explain_when {
+	ns_t failed;   /* explain_given_up() */
+	uint64_t lost; /* packets that had nowhere to go; QP_NOWHERE_MANY: so many or more */
+	uint32_t una;  /* the oldest packet that is, or was then, not acknowledged */
+};
+
 /** {"neighbor", "alt_neighbor", "link", "not_sent", "text"} of now; "text" is null or as below. */
 json_t *explain_net_json(struct diagnose *dg, struct admin_qp *rec, const struct qp_snapshot *s);
 /**
  * What is wrong between the QP and its peer, as sentences with "; " between them: a neighbour that
  * does not answer, a route that is missing, a link that is down, an interface that is too small for
  * the QP's packets, and explain_inside_text().
- * @param lost the QP's packets that had nowhere to go; QP_NOWHERE_MANY: so many or more.
- * @param failed explain_given_up().
  * @return false: nothing is known to be, and the text is empty.
  */
-bool explain_net_text(struct diagnose *dg, struct admin_qp *rec, uint64_t lost, ns_t failed,
+bool explain_net_text(struct diagnose *dg, struct admin_qp *rec, const struct explain_when *when,
 	char *buf, size_t room);
 /** When the QP's transport retries were used up; 0: it did not fail of that. */
 ns_t explain_given_up(const struct qp_error *e);
@@ -37,11 +42,12 @@ ns_t explain_given_up(const struct qp_error *e);
  * What this dataplane itself may have done to the QP's packets, or to the peer's, if both are here:
  * - a worker that has them did not turn now, or for a timeout or longer while the QP's retries were
  *   used up: "worker 1 stood still for 517 ms";
- * - their port is impaired: "impair at port p1 dropped or corrupted 8 packets".
- * @param failed as above. @return false: nothing, and the text is empty.
+ * - a rule at their port took theirs: "impair at port p1 dropped or corrupted 8 packets";
+ * - the queue in front of their port was full at times, for them or for others.
+ * @return false: nothing, and the text is empty.
  */
-bool explain_inside_text(
-	const struct diagnose *dg, const struct admin_qp *rec, ns_t failed, char *buf, size_t room);
+bool explain_inside_text(const struct diagnose *dg, const struct admin_qp *rec,
+	const struct explain_when *when, char *buf, size_t room);
 
 /**
  * The same behind a summary, where it may be the cause: requests wait for an answer, or packets had

@@ -109,10 +109,19 @@ room_for(struct post_mortem *p, const struct failed_owner *o)
 	return &p->v[place];
 }
 
+/* .failed 0: it did not fail of retries that were used up. */
+static struct explain_when
+when_of(const struct admin_qp *rec, const struct qp_error *e)
+{
+	return (struct explain_when){
+		.failed = explain_given_up(e), .lost = qp_nowhere(rec->qp, e->psn), .una = e->psn
+	};
+}
+
 static void
 surroundings(struct diagnose *dg, struct admin_qp *rec, struct failed_qp *q)
 {
-	const ns_t given_up = explain_given_up(&q->f.error);
+	const struct explain_when when = when_of(rec, &q->f.error);
 
 	q->port = rec->port;
 	q->port_down = rec->port >= 0 && !rec->attr.path.local &&
@@ -122,9 +131,8 @@ surroundings(struct diagnose *dg, struct admin_qp *rec, struct failed_qp *q)
 		q->neigh = rec->link.neigh->state;
 		q->neigh_tries = rec->link.neigh->tries;
 	}
-	if (given_up != 0)
-		explain_net_text(dg, rec, qp_nowhere(rec->qp, q->f.error.psn), given_up, q->network,
-			sizeof(q->network));
+	if (when.failed != 0)
+		explain_net_text(dg, rec, &when, q->network, sizeof(q->network));
 }
 
 static void
@@ -219,13 +227,13 @@ write_line(struct diagnose *dg, const struct admin_qp *rec, const struct failure
 {
 	const struct failed_owner o = owner_of(rec);
 	const bool fed = qp_limits(rec->qp).send_feed && (f->error.flags & QP_ERROR_SEND) != 0;
-	const ns_t given_up = explain_given_up(&f->error);
+	const struct explain_when at = when_of(rec, &f->error);
 	char owner[FAILED_OWNER_TEXT], when[WALL_TEXT], what[FAILURE_TEXT], inside[512];
 	bool ours;
 
 	if (!may_write(dg, &o))
 		return;
-	ours = given_up != 0 && explain_inside_text(dg, rec, given_up, inside, sizeof(inside));
+	ours = at.failed != 0 && explain_inside_text(dg, rec, &at, inside, sizeof(inside));
 	failed_owner_text(&o, owner, sizeof(owner));
 	wall_text(dg->env, f->error.time_ns, when);
 	failure_text(dg, f, what, sizeof(what));

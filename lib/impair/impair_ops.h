@@ -52,7 +52,8 @@ struct impair_ops {
 	const struct impair_conf *(*get)(void *ctx, struct impair_counters *out);
 	/**
 	 * Decisions since the rules were set, oldest first, from number *from (0: the first) on, as
-	 * the exact rules that would decide the same again; *from moves behind the last one.
+	 * the exact rules that would decide the same again; *from moves behind the last one, and
+	 * back to there from a number that has not come yet.
 	 * @return how many, at most `max`; fewer than *from moved when old ones were overwritten.
 	 */
 	uint32_t (*log)(void *ctx, uint64_t *from, struct impair_rule *out, uint32_t max);

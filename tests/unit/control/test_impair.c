@@ -47,6 +47,8 @@ impaired_log(void *ctx, uint64_t *from, struct impair_rule *out, uint32_t max)
 	uint32_t n = 0;
 
 	assert_ptr_equal(ctx, &impaired);
+	if (first > impaired.decided)
+		first = impaired.decided;
 	if (first + impaired.kept < impaired.decided)
 		first = impaired.decided - impaired.kept;
 	for (; first + n < impaired.decided && n < max; n++)

@@ -187,6 +187,7 @@ a_worker_that_has_no_part(void **state UNUSED)
 	struct stats_load load[2] = { { 0 } };
 	struct admin_qp *rec, *peer;
 	const ns_t failed = 10 * TIME_NS_PER_S;
+	const struct explain_when when = { .failed = failed };
 	char text[512];
 
 	json_decref(rpc_ok("qp_create", qp17));
@@ -198,7 +199,7 @@ a_worker_that_has_no_part(void **state UNUSED)
 	fake.c->env.now = failed + TIME_NS_PER_S;
 	rec->worker = 0;
 	stats_stalled(&load[1], failed - 300 * TIME_NS_PER_MS, failed - 100 * TIME_NS_PER_MS);
-	assert_false(explain_inside_text(&fake.c->diagnose, rec, failed, text, sizeof(text)));
+	assert_false(explain_inside_text(&fake.c->diagnose, rec, &when, text, sizeof(text)));
 	assert_string_equal(text, "");
 	/* The peer is here, and worker 1 has it. */
 	json_decref(rpc_ok("qp_create",
@@ -207,16 +208,16 @@ a_worker_that_has_no_part(void **state UNUSED)
 	peer = admin_find(&fake.c->admin, 18);
 	peer->worker = 1;
 	rec->attr.dest_qp_num = 18;
-	assert_false(explain_inside_text(&fake.c->diagnose, rec, failed, text, sizeof(text)));
+	assert_false(explain_inside_text(&fake.c->diagnose, rec, &when, text, sizeof(text)));
 	memcpy(rec->attr.path.dst_ip, fake.env.ports[0].addr->ipv4, 4);
-	assert_true(explain_inside_text(&fake.c->diagnose, rec, failed, text, sizeof(text)));
+	assert_true(explain_inside_text(&fake.c->diagnose, rec, &when, text, sizeof(text)));
 	assert_string_equal(text, "worker 1 stood still for 200 ms");
 	peer->worker = 0;
-	assert_false(explain_inside_text(&fake.c->diagnose, rec, failed, text, sizeof(text)));
+	assert_false(explain_inside_text(&fake.c->diagnose, rec, &when, text, sizeof(text)));
 	/* Who takes what comes to the port had the answers. */
 	stats_stalled(&load[0], failed - 260 * TIME_NS_PER_MS, failed - 100 * TIME_NS_PER_MS);
 	rec->worker = 1;
-	assert_true(explain_inside_text(&fake.c->diagnose, rec, failed, text, sizeof(text)));
+	assert_true(explain_inside_text(&fake.c->diagnose, rec, &when, text, sizeof(text)));
 	assert_string_equal(text, "worker 0 stood still for 160 ms");
 	rec->worker = 0;
 	for (int i = 0; i < 2; i++)
