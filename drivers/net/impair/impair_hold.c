@@ -65,22 +65,37 @@ earlier(const struct impair_timed *a, const struct impair_timed *b)
 	return a->at != b->at ? a->at < b->at : a->order < b->order;
 }
 
+static void
+heap_put(struct impair_hold *h, const struct impair_timed *t)
+{
+	uint32_t i = h->n_heap++;
+
+	for (; i != 0 && earlier(t, &h->heap[(i - 1) / 2]); i = (i - 1) / 2)
+		h->heap[i] = h->heap[(i - 1) / 2];
+	h->heap[i] = *t;
+}
+
 void
 impair_hold_until(struct impair_hold *h, void *pkt, ns_t at)
 {
-	const struct impair_timed t = { .at = at, .order = h->order++, .pkt = pkt };
-	uint32_t i = h->n_heap++;
+	heap_put(h, &(struct impair_timed){ .at = at, .order = h->order++, .pkt = pkt });
+}
 
-	for (; i != 0 && earlier(&t, &h->heap[(i - 1) / 2]); i = (i - 1) / 2)
-		h->heap[i] = h->heap[(i - 1) / 2];
-	h->heap[i] = t;
+void
+impair_hold_overtake(struct impair_hold *h, void *pkt, ns_t at, uint32_t flow)
+{
+	heap_put(h, &(struct impair_timed){ .at = at,
+			    .order = h->order++,
+			    .pkt = pkt,
+			    .flow = flow,
+			    .overtakes = true });
 }
 
 /* Take the root; the heap is not empty. */
-static void *
+static struct impair_timed
 heap_take(struct impair_hold *h)
 {
-	void *pkt = h->heap[0].pkt;
+	const struct impair_timed root = h->heap[0];
 	const struct impair_timed t = h->heap[--h->n_heap];
 	uint32_t i = 0;
 
@@ -95,7 +110,7 @@ heap_take(struct impair_hold *h)
 		i = child;
 	}
 	h->heap[i] = t;
-	return pkt;
+	return root;
 }
 
 /* ---- those that others overtake ------------------------------------------------------------ */
@@ -120,8 +135,8 @@ overtaken_go_on(struct impair_hold *h, ns_t now)
 
 		if (w.left != 0 && w.until > now)
 			h->over[kept++] = w;
-		else if (w.delay != 0)
-			impair_hold_until(h, w.pkt, now + w.delay);
+		else if (w.due > now)
+			impair_hold_until(h, w.pkt, w.due);
 		else
 			impair_hold_pass(h, w.pkt);
 	}
@@ -146,8 +161,13 @@ impair_hold_due(struct impair_hold *h, ns_t now)
 {
 	if (h->n_over != 0)
 		overtaken_go_on(h, now);
-	while (h->n_heap != 0 && h->heap[0].at <= now)
-		impair_hold_pass(h, heap_take(h));
+	while (h->n_heap != 0 && h->heap[0].at <= now) {
+		const struct impair_timed t = heap_take(h);
+
+		impair_hold_pass(h, t.pkt);
+		if (t.overtakes)
+			impair_hold_went_by(h, t.flow, now);
+	}
 }
 
 ns_t
@@ -168,6 +188,6 @@ impair_hold_take(struct impair_hold *h)
 	if (h->n_out != 0)
 		return impair_hold_pop(h);
 	if (h->n_heap != 0)
-		return heap_take(h);
+		return heap_take(h).pkt;
 	return h->n_over != 0 ? h->over[--h->n_over].pkt : NULL;
 }

@@ -25,12 +25,14 @@ struct impair_timed {
 	ns_t at;
 	uint64_t order; /* of packets for the same time */
 	void *pkt;
+	uint32_t flow;  /* with `overtakes` */
+	bool overtakes; /* it goes by others when it goes out, and not before */
 };
 
 struct impair_overtaken {
 	void *pkt;
-	ns_t until;    /* goes on then at the latest */
-	ns_t delay;    /* and waits this long after it */
+	ns_t until;    /* it waits for others until then at the latest */
+	ns_t due;      /* ... and goes out then at the earliest */
 	uint32_t flow; /* whose packets overtake */
 	uint32_t left; /* how many still */
 };
@@ -74,6 +76,8 @@ impair_hold_has_room(const struct impair_hold *h)
  */
 void impair_hold_pass(struct impair_hold *h, void *pkt);
 void impair_hold_until(struct impair_hold *h, void *pkt, ns_t at);
+/** The same of a packet that is to go by others of its flow: impair_hold_went_by() at that time. */
+void impair_hold_overtake(struct impair_hold *h, void *pkt, ns_t at, uint32_t flow);
 
 /**
  * Keep a packet until w->left others of its flow have gone by, or until w->until.

@@ -107,9 +107,10 @@ change(struct impair *im, struct rte_mbuf *m, const struct impair_pkt *p,
 }
 
 /*
- * The packet, its copies, then those that waited for it to go by; one that is held back lets those
- * go first. Where there is no room to hold it, it goes on at once: the places are asked for in the
- * order they are taken, so that no more than held_max are.
+ * The packet, its copies, then those that waited for it to go by, which one that is delayed does
+ * when it goes out; one that is held back lets those go first. Where there is no room to hold it,
+ * it goes on at once: the places are asked for in the order they are taken, so that no more than
+ * held_max are.
  */
 static void
 send_on(struct impair *im, struct rte_mbuf *m, const struct impair_verdict *v, uint32_t flow,
@@ -119,14 +120,14 @@ send_on(struct impair *im, struct rte_mbuf *m, const struct impair_verdict *v, u
 	struct impair_overtaken wait = { .pkt = m,
 		.flow = flow,
 		.left = v->distance,
-		.delay = v->delay_us * TIME_NS_PER_US,
+		.due = now + v->delay_us * TIME_NS_PER_US,
 		.until = now + v->hold_us * TIME_NS_PER_US };
 	bool back = (v->actions & IMPAIR_BIT(IMPAIR_REORDER)) != 0;
 
 	if ((v->actions & waits) != 0 && !impair_hold_has_room(&im->hold)) {
 		count(im, C_limited, 1);
 		back = false;
-		wait.delay = 0;
+		wait.due = now;
 	}
 	if (back)
 		impair_hold_went_by(&im->hold, flow, now);
@@ -135,11 +136,13 @@ send_on(struct impair *im, struct rte_mbuf *m, const struct impair_verdict *v, u
 		back = false;
 	}
 	count(im, C_reordered, back);
-	count(im, C_delayed, wait.delay != 0);
-	if (!back)
-		send_at(im, m, now + wait.delay, now);
+	count(im, C_delayed, wait.due != now);
+	if (!back && wait.due > now)
+		impair_hold_overtake(&im->hold, m, wait.due, flow);
+	else if (!back)
+		impair_hold_pass(&im->hold, m);
 	send_copies(im, m, v, now);
-	if (!back)
+	if (!back && wait.due <= now)
 		impair_hold_went_by(&im->hold, flow, now);
 }
 

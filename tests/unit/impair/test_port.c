@@ -103,92 +103,6 @@ copies_wait_when_the_burst_is_full(void **state)
 }
 
 static void
-delays_to_the_nanosecond_and_lets_others_overtake(void **state)
-{
-	struct impair_rule r[] = {
-		{ .action = IMPAIR_DELAY, .delay_us = 10, .direction = IMPAIR_REQUEST },
-	};
-
-	(void)state;
-	bed_start_rules(0, r, 1);
-	bed_send(17, 0);
-	bed_send(17, 1);
-	bed_put(bed_frame(17, 2, ACK, false));
-	bed_poll(32);
-	bed_expect(2);
-	bed.now += 4 * US;
-	bed_send(17, 3);
-	bed_poll(32);
-	assert_int_equal(bed.n, 0);
-	assert_int_equal(impair_next(bed.im), TIME_NS_PER_S + 10 * US);
-	bed.now += 6 * US - 1;
-	bed_poll(32);
-	assert_int_equal(bed.n, 0);
-	bed.now += 1;
-	bed_poll(32); /* nothing arrives: an empty poll is enough */
-	bed_expect(0, 1);
-	bed.now += 4 * US;
-	bed_put(bed_frame(17, 4, ACK, false));
-	bed_poll(32); /* what is due goes before what arrives */
-	bed_expect(3, 4);
-	assert_int_equal(bed_counters().delayed, 3);
-	bed_stop();
-}
-
-static void
-reorders_by_packets_of_the_same_qp_or_gives_up(void **state)
-{
-	struct impair_rule r[] = {
-		{ .action = IMPAIR_REORDER, .distance = 2, .given = IMPAIR_GIVEN_PSN, .psn = 10 },
-		{ .action = IMPAIR_REORDER, .hold_us = 20, .given = IMPAIR_GIVEN_PSN, .psn = 20 },
-		{ .action = IMPAIR_DROP, .given = IMPAIR_GIVEN_PSN, .psn = 11 },
-	};
-
-	(void)state;
-	bed_start_rules(0, r, 3);
-	bed_send(17, 10);
-	bed_send(18, 5);  /* another QP */
-	bed_send(17, 11); /* dropped: has not gone by */
-	bed_send(17, 12);
-	bed_send(17, 13);
-	bed_send(17, 14);
-	bed_poll(32);
-	bed_expect(5, 12, 13, 10, 14);
-	bed_send(17, 20);
-	bed_poll(32);
-	assert_int_equal(bed.n, 0);
-	assert_int_equal(impair_next(bed.im), TIME_NS_PER_S + 20 * US);
-	bed.now += 20 * US - 1;
-	bed_poll(32);
-	assert_int_equal(bed.n, 0);
-	bed.now += 1;
-	bed_poll(32);
-	bed_expect(20);
-	assert_int_equal(bed_counters().reordered, 2);
-	bed_stop();
-}
-
-static void
-a_packet_overtaken_and_delayed_is_both(void **state)
-{
-	struct impair_rule r[] = {
-		{ .action = IMPAIR_DELAY, .delay_us = 10 },
-		{ .action = IMPAIR_REORDER, .given = IMPAIR_GIVEN_PSN, .psn = 0 },
-	};
-
-	(void)state;
-	bed_start_rules(0, r, 2);
-	bed_send(17, 0);
-	bed_send(17, 1);
-	bed_send(17, 2);
-	bed_poll(32);
-	bed.now += 10 * US;
-	bed_poll(32);
-	bed_expect(1, 0, 2);
-	bed_stop();
-}
-
-static void
 corrupts_as_told_and_forgets_what_the_port_had_verified(void **state)
 {
 	struct impair_rule r = { .action = IMPAIR_CORRUPT,
@@ -466,9 +380,6 @@ main(void)
 		cmocka_unit_test(drops_the_packet_that_is_named),
 		cmocka_unit_test(duplicates_follow_the_packet_or_come_later),
 		cmocka_unit_test(copies_wait_when_the_burst_is_full),
-		cmocka_unit_test(delays_to_the_nanosecond_and_lets_others_overtake),
-		cmocka_unit_test(reorders_by_packets_of_the_same_qp_or_gives_up),
-		cmocka_unit_test(a_packet_overtaken_and_delayed_is_both),
 		cmocka_unit_test(corrupts_as_told_and_forgets_what_the_port_had_verified),
 		cmocka_unit_test(a_shared_frame_is_changed_in_a_copy_only),
 		cmocka_unit_test(a_chained_frame_is_read_and_changed_across_its_pieces),
