@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The systemd unit: how much it leaves the dataplane, and that the dataplane can live with it."""
+import json
 import os
 import re
 import subprocess
@@ -30,6 +31,16 @@ class Service(unittest.TestCase):
         level = re.search(r"Overall exposure level for rocelane.service: ([0-9.]+)", shown)
         self.assertTrue(level, shown)
         self.assertLessEqual(float(level[1]), HIGHEST_EXPOSURE, shown)
+
+    def test_its_configuration(self):
+        """What its comment says to write is a configuration by which its group gets in."""
+        with open(confined.UNIT, encoding="utf-8") as f:
+            said, = re.findall(r'# "control": (\{.*\})', f.read())
+        unit, control = confined.settings(), json.loads(said)
+        folders = ["/run/" + name for name in unit["RuntimeDirectory"]]
+        self.assertIn(os.path.dirname(control["socket"]), folders)
+        self.assertEqual(0o060, int(control["mode"], 8) & 0o067)
+        self.assertEqual(0o050, int(unit["RuntimeDirectoryMode"][0], 8) & 0o057)
 
     def test_runs_with_what_the_unit_leaves(self):
         """An ordinary user with two capabilities and the unit's system calls, on net_af_packet."""
