@@ -64,7 +64,7 @@ flow_scale(const struct cc *c)
 	const uint32_t here = inverse_root(c->delay.window);
 	const uint64_t range = p->fs_range * TIME_NS_PER_US;
 
-	if (here <= low || high <= low)
+	if (here <= low)
 		return 0;
 	return here >= high ? range : range * (here - low) / (high - low);
 }

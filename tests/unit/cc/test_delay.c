@@ -77,6 +77,11 @@ CC_29_target(void **state UNUSED)
 	c.p.delay.fs_max = 100;
 	sample(10, 0, 1000);
 	assert_int_equal(50000, c.delay.target);
+	/* Without a scale between its ends: all of it below. */
+	begin(50);
+	c.p.delay.fs_max = c.p.delay.fs_min = 100;
+	sample(10, 0, 1000);
+	assert_int_equal(150000, c.delay.target);
 }
 
 static void
