@@ -114,15 +114,17 @@ port(int n)
  * once, as cmtime does, and their connections come from one host.
  */
 #define MEMORY    (INT64_C(1) << 40)
-#define PENDING   1024 /* a listener's, in Linux */
+#define REGIONS   16384 /* each is a mapping: of those a process has 65530 */
+#define PENDING   1024  /* a listener's, in Linux */
 #define HALF_OPEN (8 * PENDING)
 
 static json_t *
 control(const char *socket)
 {
-	return json_pack("{s:s, s:s, s:{s:I, s:i, s:{s:I, s:i}}}", "socket", socket,
-		"client_memory", "any", "client_limits", "memory", (json_int_t)MEMORY, "cm_pending",
-		PENDING, "user", "memory", (json_int_t)MEMORY, "cm_pending", HALF_OPEN / 2);
+	return json_pack("{s:s, s:s, s:{s:I, s:i, s:i, s:{s:I, s:i, s:i}}}", "socket", socket,
+		"client_memory", "any", "client_limits", "memory", (json_int_t)MEMORY, "mrs",
+		REGIONS, "cm_pending", PENDING, "user", "memory", (json_int_t)MEMORY, "mrs",
+		REGIONS, "cm_pending", HALF_OPEN / 2);
 }
 
 static void

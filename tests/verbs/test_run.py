@@ -61,12 +61,13 @@ class Run(Runs):
         self.assertEqual(2, out.count("PORT_ACTIVE"))
 
     def test_memory_is_the_users_own(self):
-        """More than the 1 GiB that one client of a shared dataplane has."""
+        """More than the 1 GiB, and the 1024 regions, that a client of a shared dataplane has."""
         save = [os.environ["ROCELANECTL"], "config", "save"]
         code, out, _ = self.run_it("-p", *save)
         self.assertEqual(0, code)
         limits = json.loads(out)["control"]["client_limits"]
-        self.assertEqual((1 << 40, 1 << 40), (limits["memory"], limits["user"]["memory"]))
+        for what, most in (("memory", 1 << 40), ("mrs", 16384)):
+            self.assertEqual((most, most), (limits[what], limits["user"][what]))
 
     def test_placement_is_off(self):
         """A queue pair for ATOMIC WRITE and FLUSH cannot be had, as with a device without them."""
