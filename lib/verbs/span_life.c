@@ -29,17 +29,32 @@ collect(void *ctx, const struct convert_part *p)
 	return all->n < CONVERT_PARTS;
 }
 
+/* Most are all where they were: then no mapping behind them has to be looked at. */
+static bool
+are_at_home(const struct vl_span *s, struct parts *all)
+{
+	size_t len = 0;
+
+	all->n = convert_look(s->at, s->len, all->part);
+	for (int i = 0; i < all->n && vl_span_has(s, &all->part[i]); i++) {
+		if (all->part[i].offset == len)
+			len += all->part[i].len;
+	}
+	return len == s->len;
+}
+
 /* @return 0, and it has no mapping any more; or -errno. */
 static int
 undo_once(const struct vl_span *s)
 {
-	struct parts all;
-	int rc;
+	struct parts all = { .of = s };
+	int rc = 0;
 
 	do {
-		all.of = s;
-		all.n = 0;
-		rc = convert_walk(collect, &all);
+		if (!are_at_home(s, &all)) {
+			all.n = 0;
+			rc = convert_walk(collect, &all);
+		}
 		for (int i = 0; i < all.n && rc == 0; i++)
 			rc = convert_to_private(&all.part[i], vl_span_there(s, &all.part[i]));
 	} while (rc == 0 && all.n == CONVERT_PARTS);
@@ -148,7 +163,7 @@ vl_span_new(
 
 	if (s == NULL)
 		return vl_span_refuse(why, ENOMEM, "out of memory");
-	*s = (struct vl_span){ .len = len, .fd = -1 };
+	*s = (struct vl_span){ .at = parts->at, .len = len, .fd = -1 };
 	err = memfd_for(s);
 	if (err != 0) {
 		vl_span_refuse(

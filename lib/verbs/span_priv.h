@@ -16,6 +16,7 @@
 
 struct vl_span {
 	TAILQ_ENTRY(vl_span) all;
+	uintptr_t at; /* where its pages were when it was made */
 	size_t len;
 	int fd;
 	dev_t dev;
