@@ -55,7 +55,7 @@ static const struct text counter_help[] = {
 static const char *const gauges[] = { "cm_listeners", "cm_connections", "cm_half_open" };
 
 /* In the total are losses that no worker can count. */
-static const char *const of_all[] = { "aeq_overflow" };
+static const char *const of_all[] = { "aeq_overflow", "error_buffer_lost" };
 
 #define IS_IN(name, list) is_in(name, list, sizeof(list) / sizeof((list)[0]))
 

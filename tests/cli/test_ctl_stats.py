@@ -196,6 +196,13 @@ class Stats(Case):
         self.assertEqual({("0",): 0.00003}, samples("worker_seconds_total"))
         self.assertEqual({("0",): 0.006}, samples("worker_stall_seconds_total"))
 
+    def test_metrics_of_what_the_control_lcore_counts_too(self):
+        """The sum over workers would lack its part: the total has no label."""
+        for name in ("aeq_overflow", "error_buffer_lost"):
+            f = self.metrics(stats=lambda p, n=name: {
+                "worker": [{"worker": 0, n: 2}], "port": []}.get(p["scope"], {n: 5}))
+            self.assertEqual({(): 5}, f["rocelane_%s_total" % name].samples)
+
     def test_metrics_of_drops_are_one_family(self):
         """Whatever makes a packet leave early, by reason: their sum is all drops."""
         f = self.metrics(stats=lambda p: self.DROPS)["rocelane_rx_dropped_packets_total"]
