@@ -20,7 +20,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "args.h"
 #include "cm_sim.h"
+
+#define USAGE "sim-cm [--seeds N] [--first S] [--connections N] [--verbose SEED]"
 
 void
 sim_die(const struct sim *s, const char *what, uint32_t pair)
@@ -247,7 +250,7 @@ main(int argc, char **argv)
 	int o;
 
 	while ((o = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		const uint64_t value = optarg != NULL ? strtoull(optarg, NULL, 0) : 0;
+		const uint64_t value = optarg != NULL ? args_number(optarg, USAGE) : 0;
 
 		switch (o) {
 		case 's':
@@ -263,9 +266,12 @@ main(int argc, char **argv)
 			run(&s, value, true);
 			return 0;
 		default:
-			return 2;
+			args_bad(USAGE);
 		}
 	}
+	if (optind != argc)
+		args_bad(USAGE);
+	args_seeds(first, seeds, USAGE);
 	for (; n < seeds || n * PAIRS < connections; n++) {
 		run(&s, first + n, false);
 		sent += s.sent;

@@ -43,7 +43,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "args.h"
 #include "fair.h"
+
+#define USAGE "sim-fair [--long | SEED | M PRESET|delay MS [SEED]]"
 
 #define TOGETHER   64u /* newcomers whose mean is looked at, at least */
 #define NEAR_MODEL 0.1
@@ -189,18 +192,27 @@ all_grow(uint64_t seed)
 static int
 one_row(int argc, char **argv)
 {
-	struct fair_row r = { .flows = 2 * (uint32_t)strtoul(argv[1], NULL, 10),
-		.preset = strcmp(argv[2], "mlx5") == 0   ? CC_MLX5
-			  : strcmp(argv[2], "hpcc") == 0 ? CC_HPCC
-							 : CC_PAPER,
+	static const char *const presets[] = {
+		[CC_MLX5] = "mlx5", [CC_PAPER] = "paper", [CC_HPCC] = "hpcc"
+	};
+	const uint64_t flows = args_number(argv[1], USAGE), ms = args_number(argv[3], USAGE);
+	struct fair_row r = { .flows = flows <= FAIR_MOST ? 2 * (uint32_t)flows : 0,
+		.preset = CC_PAPER,
 		.by_delay = strcmp(argv[2], "delay") == 0,
-		.ms = (uint32_t)strtoul(argv[3], NULL, 10),
-		.seed = argc > 4 ? strtoull(argv[4], NULL, 10) : 1,
+		.ms = ms <= 4000 ? (uint32_t)ms : 0,
+		.seed = argc > 4 ? args_number(argv[4], USAGE) : 1,
 		.csv = true,
 		.window = FAIR_WINDOW,
 		.link = fair_link(40) };
 	double mark = 0, model;
+	uint32_t preset = 0;
 
+	while (preset < CC_PRESETS && strcmp(argv[2], presets[preset]) != 0)
+		preset++;
+	if (argc > 5 || (preset == CC_PRESETS && !r.by_delay))
+		args_bad(USAGE);
+	if (!r.by_delay)
+		r.preset = (enum cc_preset)preset;
 	if (r.flows == 0 || r.flows > FAIR_MOST || r.ms < 8 || r.ms > 4000) {
 		fprintf(stderr, "fair: 1 to %u flows, 8 to 4000 ms\n", FAIR_MOST / 2);
 		return 2;
@@ -221,15 +233,18 @@ main(int argc, char **argv)
 		uint32_t flows, ai;
 	} rows[] = { { 2, 0 }, { 8, 0 }, { 16, 0 }, { 32, 0 }, { 32, 10 }, { 64, 10 } };
 	const bool all = argc == 2 && strcmp(argv[1], "--long") == 0;
+	const uint64_t seed = argc == 2 && !all ? args_number(argv[1], USAGE) : 1;
 	uint32_t failed = 0;
 
 	if (argc >= 4)
 		return one_row(argc, argv);
+	if (argc == 3)
+		args_bad(USAGE);
 	puts("flows      Mb/s   Jain      CNPs  dropped       mean      model        p99      model "
 	     "                p");
 	for (uint32_t i = 0; i < ARRAY_LEN(rows); i++)
 		failed += !one_link(rows[i].flows, rows[i].ai);
-	failed += all_grow(argc > 1 && !all ? strtoull(argv[1], NULL, 10) : 1);
+	failed += all_grow(seed);
 	failed += fair_incasts(all) + fair_delays(all);
 	printf("%s\n", failed == 0 ? "ok" : "FAILED");
 	return failed != 0;

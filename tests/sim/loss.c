@@ -27,7 +27,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "args.h"
 #include "sim.h"
+
+#define USAGE "sim-loss [--losses N] [--seed N] [--row ROW]"
 
 /* Nanoseconds of the core: with them a WRITE of 4 KiB takes it half a microsecond at both ends. */
 enum {
@@ -414,12 +417,12 @@ main(int argc, char **argv)
 	int c;
 
 	while ((c = getopt_long(argc, argv, "", names, NULL)) != -1) {
-		if (c == '?') {
-			fputs("usage: sim-loss [--losses N] [--seed N] [--row ROW]\n", stderr);
-			return 2;
-		}
-		*(c == 'l' ? &losses : c == 's' ? &seed : &only) = strtoull(optarg, NULL, 0);
+		if (c == '?')
+			args_bad(USAGE);
+		*(c == 'l' ? &losses : c == 's' ? &seed : &only) = args_number(optarg, USAGE);
 	}
+	if (optind != argc || (only != UINT64_MAX && only >= ARRAY_LEN(rows) + ARRAY_LEN(necks)))
+		args_bad(USAGE);
 	s = sim_create();
 	printf("op    gap      round    loss    rate  fraction  going back    probes  timeouts\n");
 	for (uint64_t i = 0; i < ARRAY_LEN(rows); i++)

@@ -23,6 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "args.h"
 #include "sim.h"
 
 #define SEED_SECONDS 60 /* of the processor's time: one that takes longer hangs */
@@ -107,20 +108,9 @@ struct options {
 	uint64_t verbose_seed;
 };
 
-static uint64_t
-number(const char *text)
-{
-	char *end;
-	uint64_t v;
-
-	errno = 0;
-	v = strtoull(text, &end, 0);
-	if (errno != 0 || end == text || *end != '\0' || text[0] == '-') {
-		fprintf(stderr, "sim: '%s' is not a number\n", text);
-		exit(2);
-	}
-	return v;
-}
+#define USAGE                                                                             \
+	"sim [--seeds N] [--first S] [--packets MIN] [--jobs J] [--shared] [--timeless] " \
+	"[--verbose SEED]"
 
 static struct options
 parse_options(int argc, char **argv)
@@ -139,7 +129,7 @@ parse_options(int argc, char **argv)
 	int c;
 
 	while ((c = getopt_long(argc, argv, "", names, NULL)) != -1) {
-		uint64_t v = c == '?' || optarg == NULL ? 0 : number(optarg);
+		uint64_t v = c == '?' || optarg == NULL ? 0 : args_number(optarg, USAGE);
 
 		switch (c) {
 		case 's':
@@ -165,12 +155,12 @@ parse_options(int argc, char **argv)
 			o.verbose_seed = v;
 			break;
 		default:
-			fputs("usage: sim [--seeds N] [--first S] [--packets MIN] [--jobs J] "
-			      "[--shared] [--timeless] [--verbose SEED]\n",
-				stderr);
-			exit(2);
+			args_bad(USAGE);
 		}
 	}
+	if (optind != argc)
+		args_bad(USAGE);
+	args_seeds(o.first, o.seeds, USAGE);
 	return o;
 }
 

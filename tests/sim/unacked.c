@@ -18,10 +18,13 @@
 #include <string.h>
 
 #include "../clib/rng.h"
+#include "args.h"
 #include "requester.h"
 #include "responder.h"
 #include "verbs.h"
 #include "wire_build.h"
+
+#define USAGE "sim-unacked [--seeds N] [--first S] [--packets MIN]"
 
 enum {
 	SLOTS = 32, /* work requests, of a power of two */
@@ -448,8 +451,10 @@ main(int argc, char **argv)
 {
 	uint64_t seeds = 1000, first = 1, packets = 0, n = 0;
 
-	for (int i = 1; i + 1 < argc; i += 2) {
-		const uint64_t v = strtoull(argv[i + 1], NULL, 0);
+	if (argc % 2 == 0)
+		args_bad(USAGE);
+	for (int i = 1; i < argc; i += 2) {
+		const uint64_t v = args_number(argv[i + 1], USAGE);
 
 		if (strcmp(argv[i], "--seeds") == 0)
 			seeds = v;
@@ -458,8 +463,9 @@ main(int argc, char **argv)
 		else if (strcmp(argv[i], "--packets") == 0)
 			packets = v;
 		else
-			return 2;
+			args_bad(USAGE);
 	}
+	args_seeds(first, seeds, USAGE);
 	for (; n < seeds || r.packets < packets; n++)
 		play(first + n);
 	printf("%" PRIu64 " seeds, %" PRIu64 " packets, %" PRIu64 " of them datagrams, %" PRIu64
