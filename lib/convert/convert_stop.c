@@ -51,12 +51,23 @@ struct entry {
 
 #define NOT_SLEEPING UINT64_MAX
 
-/* Which argument of those that end with EINTR is the limit of time, and what means none. */
+/*
+ * Those that end with EINTR after any handler: which argument is the limit of time, and what means
+ * none.
+ */
+enum { NO_LIMIT = UINT8_MAX };
 static const struct {
 	uint16_t number;
 	uint8_t argument;
 	bool is_pointer;
 } waits[] = {
+	{ SYS_pause, NO_LIMIT, false },
+	{ SYS_rt_sigsuspend, NO_LIMIT, false },
+	{ SYS_semop, NO_LIMIT, false },
+	{ SYS_semtimedop, 3, true },
+	{ SYS_msgrcv, NO_LIMIT, false },
+	{ SYS_msgsnd, NO_LIMIT, false },
+	{ SYS_io_getevents, 4, true },
 	{ SYS_poll, 2, false },
 	{ SYS_epoll_wait, 3, false },
 	{ SYS_epoll_pwait, 3, false },
@@ -229,6 +240,17 @@ call_of(uint32_t tid, uint64_t values[8])
 	return number;
 }
 
+/* @param wait of `waits`. @param values as of call_of(). */
+static bool
+is_without_limit(size_t wait, const uint64_t values[8])
+{
+	const uint8_t argument = waits[wait].argument;
+
+	if (argument == NO_LIMIT)
+		return true;
+	return waits[wait].is_pointer ? values[argument] == 0 : (int32_t)values[argument] < 0;
+}
+
 /* Does it wait without a limit? */
 static void
 see_wait(struct entry *e)
@@ -242,10 +264,7 @@ see_wait(struct entry *e)
 	e->sp = values[6];
 	e->pc = values[7];
 	for (size_t i = 0; i < sizeof(waits) / sizeof(waits[0]); i++) {
-		const uint64_t limit = values[waits[i].argument];
-
-		if (waits[i].number == number &&
-			(waits[i].is_pointer ? limit == 0 : (int32_t)limit < 0))
+		if (waits[i].number == number && is_without_limit(i, values))
 			e->number = (uint64_t)number;
 	}
 }

@@ -4,11 +4,11 @@
 /**
  * @file convert_stop.h  All other threads of the program stand still for a moment.
  *
- * Each gets a signal that glibc lets nobody block (its own, for setuid() in all threads), and waits
- * in the handler, where it touches no memory of the program, until convert_go(). A system call that
- * was interrupted goes on: by SA_RESTART, or, if it is one that never does and waits without a
- * limit (poll, epoll_wait, select), because it is called again. With a limit of time it gives
- * EINTR.
+ * Each gets a signal that glibc lets nobody block (its own, for setuid() in all threads), and
+ * waits in the handler, where it touches no memory of the program, until convert_go(). A system
+ * call that was interrupted goes on: by SA_RESTART, or, if it is one that never does and waits
+ * without a limit (poll, epoll_wait, select, pause, semop), because it is called again. With a
+ * limit of time it gives EINTR.
  *
  * Owner:   one thread at a time, all signals of which are blocked.
  * Memory:  a table for 4096 threads, mapped when it is first needed, which stays.

@@ -22,62 +22,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "convert.h"
-
-#define PAGE ((size_t)4096)
+#include "onto_memfd.h"
 
 static uint8_t initialized[4 * 4096] __attribute__((aligned(4096))) = { 1, 2, 3 };
-
-static int
-memfd_of(size_t bytes)
-{
-	const int fd = memfd_create("rocelane", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-
-	assert_true(fd >= 0);
-	assert_int_equal(0, ftruncate(fd, (off_t)bytes));
-	return fd;
-}
-
-static uint8_t *
-map(size_t bytes)
-{
-	uint8_t *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	assert_true(p != MAP_FAILED);
-	return p;
-}
-
-/* All parts of a range onto a memfd. @return the memfd, or -errno of the first that failed. */
-static int
-convert(void *at, size_t bytes)
-{
-	struct convert_part parts[CONVERT_PARTS];
-	const int n = convert_look((uintptr_t)at, bytes, parts), fd = memfd_of(bytes);
-
-	assert_true(n > 0);
-	for (int i = 0; i < n; i++) {
-		const int rc = convert_to_shared(&parts[i], fd, parts[i].at - (uintptr_t)at);
-
-		if (rc != 0) {
-			close(fd);
-			return rc;
-		}
-	}
-	return fd;
-}
-
-static void
-convert_back(void *at, size_t bytes)
-{
-	struct convert_part parts[CONVERT_PARTS];
-	const int n = convert_look((uintptr_t)at, bytes, parts);
-
-	assert_true(n > 0);
-	for (int i = 0; i < n; i++) {
-		assert_int_equal(CONVERT_SHARED, parts[i].kind);
-		assert_int_equal(0, convert_to_private(&parts[i], parts[i].len));
-	}
-}
 
 /* The same bytes through the memfd and at the old address, in both directions. */
 static void
@@ -327,80 +274,6 @@ a_thread_that_cannot_be_stopped(void **state)
 	munmap(shared_page, PAGE);
 }
 
-/* One that waits without a limit does not notice; with one it hears of a signal. */
-static int pipe_fds[2];
-
-static void *
-wait_on(void *arg)
-{
-	const struct timespec *limit = arg;
-	struct pollfd p = { .fd = pipe_fds[0], .events = POLLIN };
-	static int result;
-
-	result = ppoll(&p, 1, limit, NULL) < 0 ? -errno : p.revents;
-	return &result;
-}
-
-/* Does a thread that is not the first one sleep in ppoll() now? */
-static bool
-one_sleeps(void)
-{
-	DIR *d = opendir("/proc/self/task");
-	char path[64], line[64] = "";
-	const struct dirent *e;
-
-	while ((e = readdir(d)) != NULL) {
-		FILE *f;
-
-		if (atoi(e->d_name) == 0 || atoi(e->d_name) == getpid())
-			continue;
-		snprintf(path, sizeof(path), "/proc/self/task/%d/syscall", atoi(e->d_name));
-		f = fopen(path, "r");
-		assert_non_null(f);
-		assert_non_null(fgets(line, sizeof(line), f));
-		fclose(f);
-	}
-	closedir(d);
-	return atoi(line) == SYS_ppoll;
-}
-
-/* @return what the other thread's ppoll() gave, during which memory was converted. */
-static int
-convert_while_it_waits(struct timespec *limit)
-{
-	uint8_t *p = map(PAGE);
-	void *result;
-	pthread_t t;
-	int fd;
-
-	assert_int_equal(0, pipe(pipe_fds));
-	assert_int_equal(0, pthread_create(&t, NULL, wait_on, limit));
-	while (!one_sleeps())
-		sched_yield();
-	fd = convert(p, PAGE);
-	assert_true(fd >= 0);
-	convert_back(p, PAGE);
-	close(fd);
-	assert_int_equal(1, write(pipe_fds[1], "x", 1));
-	pthread_join(t, &result);
-	close(pipe_fds[0]);
-	close(pipe_fds[1]);
-	munmap(p, PAGE);
-	return *(int *)result;
-}
-
-static void
-waits_go_on(void **state)
-{
-	struct timespec limit = { .tv_sec = 1000 };
-
-	(void)state;
-	convert_use(CONVERT_WAY_STOP);
-	assert_int_equal(POLLIN, convert_while_it_waits(NULL));
-	assert_int_equal(-EINTR, convert_while_it_waits(&limit));
-	convert_use(CONVERT_WAY_FULL);
-}
-
 /* Threads that begin and end meanwhile, some of which change the user id in all of them: glibc's
  * own use of the signal goes on. */
 static void *
@@ -461,7 +334,6 @@ main(void)
 		cmocka_unit_test(no_write_is_lost),
 		cmocka_unit_test(no_write_is_lost_by_stopping),
 		cmocka_unit_test(a_thread_that_cannot_be_stopped),
-		cmocka_unit_test(waits_go_on),
 		cmocka_unit_test(threads_come_and_go),
 	};
 
