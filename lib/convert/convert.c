@@ -237,12 +237,12 @@ open_uffd(uint64_t features, enum convert_way *way)
 		return -1;
 	*way = CONVERT_WAY_FULL;
 #ifdef USERFAULTFD_IOC_NEW
-	if (dev >= 0)
+	if (dev >= 0 && most == CONVERT_WAY_FULL)
 		fd = ioctl(dev, USERFAULTFD_IOC_NEW, O_CLOEXEC);
 #endif
 	if (dev >= 0)
 		close(dev);
-	if (fd < 0)
+	if (fd < 0 && most == CONVERT_WAY_FULL)
 		fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
 	if (fd < 0) {
 		*way = CONVERT_WAY_USER_MODE;
@@ -305,7 +305,8 @@ set_trap(struct window *w, bool from_shared, bool of_file)
 	if (is_alone())
 		return;
 	w->uffd = of_file || w->here ? -1 : open_uffd(features, &way);
-	w->stop = w->uffd < 0;
+	/* For an ordinary user system calls do not sleep there. They fail with EFAULT. */
+	w->stop = w->uffd < 0 || way == CONVERT_WAY_USER_MODE;
 	w->range = (struct uffdio_range){ .start = w->at, .len = w->len };
 	w->trap.range = w->range;
 	w->trap.mode = UFFDIO_REGISTER_MODE_MISSING;
@@ -317,18 +318,22 @@ set_trap(struct window *w, bool from_shared, bool of_file)
 static int
 run_blocked(uint8_t *stack, struct window *w)
 {
+	const struct convert_trap trap = { w->uffd >= 0, w->at, w->len };
 	sigset_t all, before;
+	bool stopped = false;
 	long rc = 0;
 
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, &before);
-	if (w->stop)
-		rc = convert_stop();
-	if (rc == 0) {
+	if (w->stop) {
+		rc = convert_stop(&trap);
+		stopped = rc == 0;
+	}
+	if (rc == 0 || trap.is_there) { /* who does not stand gets EFAULT at worst */
 		rc = w->here ? pass_here(w) : run_helper(stack, w);
-		if (w->stop)
+		if (stopped)
 			convert_go();
-		else if (w->uffd >= 0)
+		if (trap.is_there)
 			convert_wait_anew(w->at, w->len);
 	}
 	sigprocmask(SIG_SETMASK, &before, NULL);

@@ -15,8 +15,10 @@
  * thread needs no userfaultfd. Where there is none (seccomp, as in containers), and for private
  * mappings of files, which it does not watch, the other threads are stopped (convert_stop.h).
  *
- * Limits: where only UFFD_USER_MODE_ONLY is allowed, a system call of another thread that touches
- * the range meanwhile gives EFAULT; where threads are stopped, one that waits for a limited time
+ * Limits: where only UFFD_USER_MODE_ONLY is allowed, as to an ordinary user, a system call that
+ * touches the range meanwhile would give EFAULT. So threads are stopped there, too, but for those
+ * that sleep for a limited time. One that wakes in the window and makes such a call at once still
+ * gets EFAULT. Where all threads are stopped, one that waits for a limited time
  * (poll, nanosleep) gives EINTR. Pages that the kernel writes to by itself (O_DIRECT, AIO,
  * io_uring, vmsplice) must be at rest.
  * Locks (mlock), NUMA policies and huge pages of the old pages are lost.
@@ -104,7 +106,7 @@ int convert_to_private_in_child(uintptr_t at, size_t len, size_t there, int prot
 /** Which way a program with several threads has. */
 enum convert_way convert_ways(void);
 
-/** No better one than this, for tests: FULL or STOP. */
+/** No better one than this, for tests. */
 void convert_use(enum convert_way way);
 
 #endif

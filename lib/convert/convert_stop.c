@@ -26,6 +26,7 @@
 #define STOP_SIGNAL 33 /* glibc's SIGSETXID: sigprocmask() leaves it out */
 #define THREADS     4096u
 #define LATEST_NS   2000000000ull
+#define TRAPPED_NS  100000000ull /* the same, where it is no error */
 #define PAUSE_NS    50000
 #define LOOK_NS     10000000ull /* after so long: is it one that has ended? */
 #define BARE        __attribute__((no_stack_protector, no_sanitize("address", "undefined")))
@@ -76,6 +77,9 @@ static const struct {
 	{ SYS_pselect6, 4, true },
 	{ SYS_rt_sigtimedwait, 2, true },
 };
+
+/* Those that are made again by nobody: they have a limit, and the rest of it is not known. */
+static const uint16_t naps[] = { SYS_nanosleep, SYS_clock_nanosleep, SYS_restart_syscall };
 
 static struct {
 	uint32_t closed; /* number of the stop, 0: go */
@@ -251,6 +255,28 @@ is_without_limit(size_t wait, const uint64_t values[8])
 	return waits[wait].is_pointer ? values[argument] == 0 : (int32_t)values[argument] < 0;
 }
 
+/* Does it sleep for a limited time, and on? The kernel may write to what the call has named. */
+static bool
+may_sleep_on(uint32_t tid, const struct convert_trap *trap)
+{
+	uint64_t values[8];
+	const long number = trap->is_there ? call_of(tid, values) : -1;
+
+	for (size_t i = 0; i < 6 && number >= 0; i++) {
+		if (values[i] >= trap->at && values[i] - trap->at < trap->len)
+			return false;
+	}
+	for (size_t i = 0; i < sizeof(naps) / sizeof(naps[0]); i++) {
+		if (naps[i] == number)
+			return true;
+	}
+	for (size_t i = 0; i < sizeof(waits) / sizeof(waits[0]); i++) {
+		if (waits[i].number == number)
+			return !is_without_limit(i, values);
+	}
+	return false;
+}
+
 /* Does it wait without a limit? */
 static void
 see_wait(struct entry *e)
@@ -312,7 +338,7 @@ has_ended(uint32_t tid)
 
 /* One look at the list. @return how many do not stand yet, or -errno. */
 static int
-look(int dir, uint32_t self, bool late)
+look(int dir, uint32_t self, const struct convert_trap *trap, bool late)
 {
 	struct {
 		uint64_t inode;
@@ -341,6 +367,8 @@ look(int dir, uint32_t self, bool late)
 			if (e != NULL &&
 				__atomic_load_n(&e->stands, __ATOMIC_ACQUIRE) == table->closed)
 				continue;
+			if (e == NULL && may_sleep_on(tid, trap))
+				continue;
 			rc = e == NULL ? call_one(tid) : 0;
 			if (rc != 0)
 				return rc;
@@ -351,8 +379,9 @@ look(int dir, uint32_t self, bool late)
 }
 
 int
-convert_stop(void)
+convert_stop(const struct convert_trap *trap)
 {
+	const uint64_t latest = trap->is_there ? TRAPPED_NS : LATEST_NS;
 	const int dir = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	const struct timespec pause = { .tv_nsec = PAUSE_NS };
 	const uint32_t self = (uint32_t)syscall(SYS_gettid);
@@ -372,9 +401,9 @@ convert_stop(void)
 	while (rc >= 0 && twice < 2) {
 		const uint64_t waited = now_ns() - from;
 
-		rc = look(dir, self, waited > LOOK_NS);
+		rc = look(dir, self, trap, waited > LOOK_NS);
 		twice = rc == 0 ? twice + 1 : 0;
-		if (rc > 0 && waited > LATEST_NS)
+		if (rc > 0 && waited > latest)
 			rc = -ETIMEDOUT;
 		else if (rc > 0)
 			nanosleep(&pause, NULL);

@@ -14,14 +14,23 @@
  * Memory:  a table for 4096 threads, mapped when it is first needed, which stays.
  * Depends: Linux, x86-64.
  */
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+/** Who need not stand. */
+struct convert_trap {
+	bool is_there; /* whoever touches the range itself sleeps, but a system call does not */
+	uintptr_t at;  /* the range */
+	size_t len;
+};
+
 /**
- * @return 0: all stand; -ETIMEDOUT: one did not within two seconds (it sleeps in the kernel, or
- * blocks even this signal), and all go on; -errno.
+ * @param trap who sleeps for a limited time in a call that names nothing in its range goes on so.
+ * @return 0: all others stand; -ETIMEDOUT: one did not within two seconds, or with a trap a tenth
+ * of one (it sleeps in the kernel, or blocks even this signal), and all go on; -errno.
  */
-int convert_stop(void);
+int convert_stop(const struct convert_trap *trap);
 
 /** After convert_stop() has returned 0. */
 void convert_go(void);

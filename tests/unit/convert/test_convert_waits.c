@@ -218,6 +218,11 @@ waits_go_on(void **state)
 	for (size_t i = 0; i < sizeof(waits) / sizeof(waits[0]); i++)
 		assert_int_equal(0, convert_while_it_waits(&waits[i]));
 	assert_int_equal(-EINTR, convert_while_it_waits(&limited));
+	/* An ordinary user's: who sleeps for a limited time is left alone. */
+	convert_use(CONVERT_WAY_USER_MODE);
+	for (size_t i = 0; i < sizeof(waits) / sizeof(waits[0]); i++)
+		assert_int_equal(0, convert_while_it_waits(&waits[i]));
+	assert_int_equal(0, convert_while_it_waits(&limited));
 	convert_use(CONVERT_WAY_FULL);
 	close(pipe_fds[0]);
 	close(pipe_fds[1]);
