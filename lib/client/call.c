@@ -179,12 +179,15 @@ client_call_fds(struct context *ctx, const char *method, json_t *params, const i
 	return rc;
 }
 
-/* As many as come at once: one of an object, and one of an area. */
+/*
+ * As many as come at once: one of an object, and one of an area. Not of the connection: another
+ * thread of the program may write by a number that it has closed just now.
+ */
 static bool
 has_room(const struct context *ctx)
 {
-	const int one = fcntl(ctx->line.fd, F_DUPFD_CLOEXEC, 0);
-	const int two = one >= 0 ? fcntl(ctx->line.fd, F_DUPFD_CLOEXEC, 0) : -1;
+	const int one = fcntl(ctx->pub.async_fd, F_DUPFD_CLOEXEC, 0);
+	const int two = one >= 0 ? fcntl(ctx->pub.async_fd, F_DUPFD_CLOEXEC, 0) : -1;
 
 	if (one >= 0)
 		close(one);
