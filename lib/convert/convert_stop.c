@@ -26,7 +26,7 @@
 #define STOP_SIGNAL 33 /* glibc's SIGSETXID: sigprocmask() leaves it out */
 #define THREADS     4096u
 #define LATEST_NS   2000000000ull
-#define TRAPPED_NS  100000000ull /* the same, where it is no error */
+#define TRAPPED_NS  100000000ull /* the same, where it is no error, for those that do not run */
 #define PAUSE_NS    50000
 #define LOOK_NS     10000000ull /* after so long: is it one that has ended? */
 #define BARE        __attribute__((no_stack_protector, no_sanitize("address", "undefined")))
@@ -323,22 +323,25 @@ call_one(uint32_t tid)
 	return send_to(tid);
 }
 
-/* The first thread, once it has ended before the others, stays in the list. */
-static bool
-has_ended(uint32_t tid)
+/* As proc(5) has it; 'X': it has ended. The first thread stays in the list then, as 'Z'. */
+static char
+state_of(uint32_t tid)
 {
 	char text[64];
 	const char *at;
 
 	if (read_of(tid, "stat", text, sizeof(text)) < 0)
-		return true;
+		return 'X';
 	at = strrchr(text, ')');
-	return at != NULL && (at[1] == ' ') && (at[2] == 'Z' || at[2] == 'X');
+	return at != NULL && at[1] == ' ' ? at[2] : '?';
 }
 
-/* One look at the list. @return how many do not stand yet, or -errno. */
+/*
+ * One look at the list. @param runs set, if it is `late`: does one of those run, or wait for a CPU?
+ * It stands as soon as it has one. @return how many do not stand yet, or -errno.
+ */
 static int
-look(int dir, uint32_t self, const struct convert_trap *trap, bool late)
+look(int dir, uint32_t self, const struct convert_trap *trap, bool late, bool *runs)
 {
 	struct {
 		uint64_t inode;
@@ -357,6 +360,7 @@ look(int dir, uint32_t self, const struct convert_trap *trap, bool late)
 		for (long at = 0; at < n; at += d->len) {
 			struct entry *e;
 			uint32_t tid;
+			char state;
 			int rc;
 
 			d = (void *)(buf + at);
@@ -372,7 +376,9 @@ look(int dir, uint32_t self, const struct convert_trap *trap, bool late)
 			rc = e == NULL ? call_one(tid) : 0;
 			if (rc != 0)
 				return rc;
-			missing += !(late && has_ended(tid));
+			state = late ? state_of(tid) : '?';
+			missing += state != 'X' && state != 'Z';
+			*runs = *runs || state == 'R';
 		}
 	}
 	return n < 0 ? -errno : missing;
@@ -400,10 +406,11 @@ convert_stop(const struct convert_trap *trap)
 	/* A thread that stands now may have made another one: twice in a row nobody is missing. */
 	while (rc >= 0 && twice < 2) {
 		const uint64_t waited = now_ns() - from;
+		bool runs = false;
 
-		rc = look(dir, self, trap, waited > LOOK_NS);
+		rc = look(dir, self, trap, waited > LOOK_NS, &runs);
 		twice = rc == 0 ? twice + 1 : 0;
-		if (rc > 0 && waited > latest)
+		if (rc > 0 && waited > (runs ? LATEST_NS : latest))
 			rc = -ETIMEDOUT;
 		else if (rc > 0)
 			nanosleep(&pause, NULL);

@@ -28,7 +28,8 @@ struct convert_trap {
 /**
  * @param trap who sleeps for a limited time in a call that names nothing in its range goes on so.
  * @return 0: all others stand; -ETIMEDOUT: one did not within two seconds, or with a trap a tenth
- * of one (it sleeps in the kernel, or blocks even this signal), and all go on; -errno.
+ * of one unless it waits for a CPU (it sleeps in the kernel, or blocks even this signal), and all
+ * go on; -errno.
  */
 int convert_stop(const struct convert_trap *trap);
 

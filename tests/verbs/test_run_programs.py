@@ -24,7 +24,8 @@ class Programs(Runs):
                 self.good("VERBS_FORKED", "its own", case)
 
     def test_short_of_something(self):
-        for what in ("files", "memory"):
+        # AddressSanitizer maps what it needs as it goes, and ends where it cannot.
+        for what in ("files",) if os.environ.get("SANITIZER") else ("files", "memory"):
             with self.subTest(what):
                 self.good("VERBS_SHORT", "for a moment", what)
 
