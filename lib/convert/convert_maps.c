@@ -76,15 +76,19 @@ is_there(void)
 {
 	struct stat st;
 
-	return kept >= 0 && kept_by == getpid() && fstat(kept, &st) == 0 &&
-	       st.st_dev == kept_is.st_dev && st.st_ino == kept_is.st_ino;
+	return kept >= 0 && fstat(kept, &st) == 0 && st.st_dev == kept_is.st_dev &&
+	       st.st_ino == kept_is.st_ino;
 }
 
 /* @return a descriptor at its begin, which stays; or -errno. */
 static int
 maps_open(void)
 {
-	if (!is_there()) {
+	const bool is_open = is_there(), is_ours = is_open && kept_by == getpid();
+
+	if (is_open && !is_ours)
+		close(kept); /* a parent's */
+	if (!is_ours) {
 		kept = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
 		if (kept < 0 || fstat(kept, &kept_is) != 0)
 			return -errno;

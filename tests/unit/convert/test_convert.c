@@ -20,6 +20,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "onto_memfd.h"
@@ -168,6 +169,45 @@ what_cannot_be(void **state)
 	assert_int_equal(-EFAULT, convert_look((uintptr_t)p, 4 * PAGE, parts));
 	munmap(p, 4 * PAGE);
 	close(fd);
+}
+
+static int
+open_files(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	int n = 0;
+
+	assert_non_null(d);
+	while (readdir(d) != NULL)
+		n++;
+	closedir(d);
+	return n;
+}
+
+/* /proc/self/maps stays open: a child's own shows what the child has mapped, in place of that. */
+static void
+a_child_looks_at_its_own(void **state)
+{
+	struct convert_part parts[CONVERT_PARTS];
+	uint8_t *p = map(PAGE);
+	int status;
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(1, convert_look((uintptr_t)p, PAGE, parts));
+	assert_int_equal(0, munmap(p, PAGE));
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		const int files = open_files();
+
+		p = map(PAGE);
+		if (convert_look((uintptr_t)p, PAGE, parts) != 1)
+			_exit(1);
+		_exit(open_files() == files ? 0 : 2);
+	}
+	assert_int_equal(pid, waitpid(pid, &status, 0));
+	assert_int_equal(0, status);
 }
 
 static atomic_bool stop;
@@ -331,6 +371,7 @@ main(void)
 		cmocka_unit_test(data_segment),
 		cmocka_unit_test(protection),
 		cmocka_unit_test(what_cannot_be),
+		cmocka_unit_test(a_child_looks_at_its_own),
 		cmocka_unit_test(no_write_is_lost),
 		cmocka_unit_test(no_write_is_lost_by_stopping),
 		cmocka_unit_test(a_thread_that_cannot_be_stopped),
