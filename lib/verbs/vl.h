@@ -105,7 +105,7 @@ struct vl_cq {
 	struct rl_wc wc;         /* the one that start_poll() and next_poll() stand on */
 	pthread_mutex_t polling; /* from start_poll() to end_poll(), if it is `locked` */
 	bool locked;             /* several threads may poll */
-	uint64_t to_wall;        /* what to add to its time for the time of day */
+	uint64_t to_wall;        /* to its time: the time of day, as set when it was made */
 	struct ibv_pd *domain;   /* a parent domain that it was made with, or NULL */
 };
 
