@@ -128,7 +128,10 @@ void worker_receive(struct worker *w);
  * UINT64_MAX: never). It may be too early, never too late.
  */
 ns_t worker_next(const struct worker *w);
-/** The worker, when idle: has a client rung a doorbell? Cost: a line for each client. */
+/**
+ * The worker, when idle: has a client rung a doorbell, or does it look at a queue whose bell would
+ * not ring? Cost: a line for each client.
+ */
 bool worker_is_rung(const struct worker *w);
 
 /** Any lcore may read: the worker's counters. */

@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Stage 9: read the doorbells of clients. They are shared memory, so each number is checked. */
+/*
+ * Stage 9: read the doorbells of clients. They are shared memory, so each number is checked.
+ *
+ * Where few bells ring, the worker keeps up with a client that posts one request after the other:
+ * each post would ring, and four lines would go to and fro between two cores. So the bells of a few
+ * queues go on ringing: the worker looks at these queues by itself in every turn, and the client
+ * finds its bell rung. Such a queue is watched until nothing was posted for WATCHED_VAIN turns.
+ */
 #include "count.h"
 #include "credits.h"
 #include "sending.h"
@@ -17,14 +24,38 @@ corrupt(struct worker *w, struct qp *qp)
 	pipeline_act_requester(w, qp, NULL, &v);
 }
 
-/** Whose bell it is, which may ring again. @return NULL: there is nothing to look at. */
+/** Whose bell it is. */
 static ALWAYS_INLINE struct qp *
-hear(struct worker *w, const struct qp_client *c, uint32_t number)
+owner(const struct worker *w, const struct qp_client *c, uint32_t number)
 {
 	struct qp *qp = qp_lookup(w->qps, number & RING_BELL_QPN);
 
 	if (UNLIKELY(qp == NULL || qp->worker != w->index || qp->sq.share != &c->share ||
-		     (number & ~(RING_BELL_QPN | RING_BELL_RECV)) != 0)) {
+		     (number & ~(RING_BELL_QPN | RING_BELL_RECV)) != 0))
+		return NULL;
+	return qp;
+}
+
+/** From now on, in place of a bell that may ring again. */
+static ALWAYS_INLINE void
+watch(struct worker *w, const struct qp_client *c, const struct qp *qp, uint32_t number)
+{
+	ASSERT(w->watched_n < WATCHED_MAX);
+	w->watched[w->watched_n++] = (struct watched){
+		.client = c, .number = number, .prod = RING_LOAD(uint32_t, &qp->sq.ring.sh->prod)
+	};
+}
+
+/**
+ * Whose bell it is. It may ring again, or its queue is watched.
+ * @param few not many bells ring. @return NULL: there is nothing to look at.
+ */
+static ALWAYS_INLINE struct qp *
+hear(struct worker *w, const struct qp_client *c, uint32_t number, bool few)
+{
+	struct qp *qp = owner(w, c, number);
+
+	if (UNLIKELY(qp == NULL)) {
 		stats_inc(&w->stats, STAT_doorbell_garbage);
 		return NULL;
 	}
@@ -33,6 +64,8 @@ hear(struct worker *w, const struct qp_client *c, uint32_t number)
 		ring_bell_clear(&qp->rq);
 	else if (UNLIKELY(qp->sq.ring.sh == NULL))
 		return NULL;
+	else if (few && w->watched_n < WATCHED_MAX)
+		watch(w, c, qp, number);
 	else
 		ring_bell_clear(&qp->sq.ring);
 	return qp;
@@ -60,7 +93,7 @@ answer_all(struct worker *w, const struct qp_client *c, const uint32_t *number, 
 
 	ASSERT(n <= DOORBELL_CLIENT);
 	for (uint32_t i = 0; i < n; i++)
-		qp[i] = hear(w, c, number[i]);
+		qp[i] = hear(w, c, number[i], n <= WATCHED_BELLS);
 	ring_bells_heard();
 	for (uint32_t i = 0; i < n; i++)
 		if (LIKELY(qp[i] != NULL))
@@ -114,12 +147,55 @@ look_ahead(struct worker *w, const struct qp_client *c)
 	}
 }
 
+/**
+ * Look at a watched queue: what was posted counts as a bell does.
+ * @return false: it is not watched any more; its bell rings again, unless the QP is gone.
+ */
+static ALWAYS_INLINE bool
+look(struct worker *w, struct watched *at, uint32_t *posts)
+{
+	struct qp *qp = owner(w, at->client, at->number);
+	uint32_t prod;
+
+	if (UNLIKELY(qp == NULL) || UNLIKELY(qp->sq.ring.sh == NULL))
+		return false;
+	prod = RING_LOAD(uint32_t, &qp->sq.ring.sh->prod);
+	if (prod == at->prod) {
+		if (LIKELY(++at->vain < WATCHED_VAIN))
+			return true;
+		ring_bell_heard(&qp->sq.ring);
+		answer(w, qp, at->number);
+		return false;
+	}
+	at->prod = prod;
+	at->vain = 0;
+	answer(w, qp, at->number);
+	share_charge(w, qp->sq.share, COST_BELL);
+	++*posts;
+	return true;
+}
+
+static __attribute__((noinline)) uint32_t
+look_at_watched(struct worker *w)
+{
+	uint32_t kept = 0, posts = 0;
+
+	for (uint32_t i = 0; i < w->watched_n; i++) {
+		if (LIKELY(look(w, &w->watched[i], &posts)))
+			w->watched[kept++] = w->watched[i];
+	}
+	w->watched_n = kept;
+	return posts;
+}
+
 uint32_t
 stage_doorbells(struct worker *w)
 {
 	uint32_t number[DOORBELL_CLIENT], done = 0;
 	struct qp_client *c;
 
+	if (w->watched_n != 0)
+		done += look_at_watched(w);
 	TAILQ_FOREACH (c, &w->clients, polled) {
 		uint32_t n = 0;
 
@@ -147,6 +223,8 @@ worker_is_rung(const struct worker *w)
 {
 	const struct qp_client *c;
 
+	if (w->watched_n != 0)
+		return true; /* nobody rings for these */
 	TAILQ_FOREACH (c, &w->clients, polled) {
 		if (ring_bells_ring(&c->bells))
 			return true;
@@ -165,11 +243,25 @@ pipeline_client_attach(struct worker *w, struct qp_client *c)
 	w->clients_n++;
 }
 
+/** Its QPs are gone, or go. */
+static void
+unwatch(struct worker *w, const struct qp_client *c)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < w->watched_n; i++) {
+		if (w->watched[i].client != c)
+			w->watched[kept++] = w->watched[i];
+	}
+	w->watched_n = kept;
+}
+
 void
 pipeline_client_detach(struct worker *w, struct qp_client *c)
 {
 	if (!c->polls)
 		return; /* asked twice */
+	unwatch(w, c);
 	pipeline_share_leave(w, &c->share);
 	TAILQ_REMOVE(&w->clients, c, polled);
 	c->polls = false;

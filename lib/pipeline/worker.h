@@ -52,6 +52,9 @@
 #define SEAL_BYTES      8192  /* of request packets, before they are read again for their ICRC */
 #define DOORBELL_CLIENT 16    /* doorbells of one client in one turn */
 #define MAILBOX_TURNS   4     /* the control lcore waits for the answers */
+#define WATCHED_MAX     8u    /* send queues that are looked at without a bell */
+#define WATCHED_VAIN    64u   /* turns without a post, until the bell rings again */
+#define WATCHED_BELLS   2u    /* of a client in a turn: with more of them none is watched */
 #define SETTLE_TURNS    64    /* for counters of local destinations */
 #define MAILBOX_BURST   16
 #define REPLY_ROOM      160 /* bytes: any packet that is not a READ response */
@@ -121,6 +124,14 @@ struct request_sources {
 	uint32_t n;
 	const uint8_t *host[REQUEST_QP]; /* NULL: not known */
 	const struct mem_region *region[REQUEST_QP];
+};
+
+/** A send queue whose bell goes on ringing: stage 9 looks for posts by itself. */
+struct watched {
+	const struct qp_client *client;
+	uint32_t number; /* of the QP */
+	uint32_t prod;   /* the index that was seen last */
+	uint32_t vain;   /* looks since it moved */
 };
 
 struct worker {
@@ -193,7 +204,9 @@ struct worker {
 	uint32_t flush_left;             /* requests that this turn may still flush */
 	TAILQ_HEAD(, qp_share) flushing; /* clients whose QPs wait for it, in turn */
 	uint32_t clients_n;
+	uint32_t watched_n;
 	TAILQ_HEAD(, qp_client) clients;       /* whose doorbells are polled */
+	struct watched watched[WATCHED_MAX];   /* stage 9 looks at them without a bell */
 	struct qp_side *sides;                 /* for compact QPs; mbox.sides_taken */
 	bool sides_short;                      /* there were none, which was told */
 	struct tx_queue tx[PIPELINE_MAX_OUTS]; /* by port_of[], as port_stats and conf.ports */

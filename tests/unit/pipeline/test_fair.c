@@ -62,6 +62,7 @@ two_send(struct bed *b, uint32_t lossy, uint32_t sent[2])
 	struct app *a = &apps[VICTIM];
 
 	attach(b, VICTIM, 2, WR_RDMA_WRITE, 64);
+	a->depth = SENDQ_DEEP;
 	for (uint32_t i = 0; i < lossy; i++)
 		a->qp[i].qp->req.open = a->qp[i].qp->req.window;
 	run(b, 8);
