@@ -93,6 +93,12 @@ def apart(args, test):
         args.pin or (test.endswith("_lat") and len(CPUS) < CPUS_ENOUGH))
 
 
+def distance():
+    """Cycles in which a line goes from CPU 0 to 1 and back: a virtual machine changes them."""
+    p = subprocess.run([os.environ["BENCH_DISTANCE"], "0", "1"], stdout=subprocess.PIPE, check=True)
+    return json.loads(p.stdout)["cycles"]
+
+
 # ---- who is measured -----------------------------------------------------------------------------
 
 def perftest(test):
@@ -239,15 +245,16 @@ def measure(args, who, test, size, qps):
             for name, v in seen.items()}
 
 
-def show(test, size, qps, got):
+def show(test, size, qps, got, cycles):
     """A row. @return how good perftest is beside rocelane-perf."""
+    far = f"   {min(cycles):.0f}..{max(cycles):.0f}" if cycles else ""
     if test.endswith("_lat"):
         text = "   ".join(f"{f['p50']:9.2f} {f['p99']:10.2f}" for f in got.values())
         ratio = got["rocelane-perf"]["p50"] / got["perftest"]["p50"]
     else:
         text = "   ".join(f"{f['mps']:9.0f} {f['MB']:10.1f}" for f in got.values())
         ratio = got["perftest"]["MB"] / got["rocelane-perf"]["MB"]
-    print(f"{test:10} {size:8} {qps:3}   {text}   {ratio:5.2f}", flush=True)
+    print(f"{test:10} {size:8} {qps:3}   {text}   {ratio:5.2f}{far}", flush=True)
     return ratio
 
 
@@ -271,7 +278,8 @@ def main():
         os.sched_setaffinity(0, {0})
     who = systems(args)
     print(" " * 26 + "".join(f"{s.name:23}" for s in who) + "perftest as good\n"
-          "test           size  qp   " + "msg/s|p50us  MB/s|p99us " * len(who))
+          "test           size  qp   " + "msg/s|p50us  MB/s|p99us " * len(who) +
+          ("         distance" if args.pin else ""))
     rows = []
     try:
         for test in args.tests.split(","):
@@ -279,9 +287,11 @@ def main():
                 for size in map(int, args.sizes.split(",")):
                     for tid in workers():
                         os.sched_setaffinity(tid, {1} if apart(args, test) else CPUS)
+                    cycles = [distance()] if args.pin else []
                     got = measure(args, who, test, size, qps)
-                    rows.append({"test": test, "size": size, "qps": qps, **got,
-                                 "ratio": show(test, size, qps, got)})
+                    cycles += [distance()] if args.pin else []
+                    rows.append({"test": test, "size": size, "qps": qps, **got, "cycles": cycles,
+                                 "ratio": show(test, size, qps, got, cycles)})
     finally:
         for s in who:
             if isinstance(s, InGuest):
