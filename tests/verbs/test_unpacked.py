@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is in Debian and nothing here needs but this: MPICH, OpenSHMEM, Gloo, ibstat, Valgrind.
+"""What is in Debian and nothing here needs but this: MPICH, OpenSHMEM, Gloo, librpma, ibstat,
+Valgrind.
 
 Their packages are unpacked, not installed, and a program is built with each. Two of it, each at a
 port of its own, move data and look at it.
@@ -17,6 +18,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 LIB = "usr/lib/x86_64-linux-gnu"
 UCX = {"UCX_TLS": "rc_verbs,ud_verbs,self", "UCX_WARN_UNUSED_ENV_VARS": "n"}
 PORTS = ("rocelane0", "rocelane1")
+ADDRESSES = ("10.77.0.1", "10.77.0.2")    # as rocelane-run --private has them
 
 
 class Pairs(unittest.TestCase):
@@ -111,6 +113,13 @@ class Pairs(unittest.TestCase):
         os.mkdir(meet)
         words = ["%s %d %s %s" % (pair, rank, port, meet) for rank, port in enumerate(PORTS)]
         self.both_are_good("sh", "-c", "%s & %s; a=$?; wait $! && exit $a" % tuple(words))
+
+    def test_librpma(self):
+        """Remote persistent memory: connections by librdmacm, flushes, an atomic write."""
+        self.unpack("librpma0", "librpma-dev")
+        pair = self.build("rpma_pair.c", "usr/include", LIB + "/librpma.so.0")
+        both = [f"{pair} {ADDRESSES[0]} 7204 {who}" for who in ("server", "client")]
+        self.both_are_good("sh", "-c", "%s & %s; a=$?; wait $! && exit $a" % tuple(both))
 
 
 if __name__ == "__main__":
