@@ -94,6 +94,7 @@ take_out(struct admin *adm, struct admin_qp *rec, struct admin_mcast *m)
 	const struct qp_mcast_group g = key_of(adm, m);
 
 	qp_mcast_remove(adm->env->w.mcasts, &g, m->qpn);
+	members_leave(adm->net, (uint16_t)m->port, &m->group);
 	TAILQ_REMOVE(&adm->mcasts, m, all);
 	rec->mcasts_n--;
 	free(m);
@@ -139,6 +140,12 @@ put_in(struct admin *adm, struct admin_qp *rec, struct admin_mcast *m, struct re
 			adm->env->w.conf->ports[m->port].name);
 	if (rc != 0)
 		return refuse(r, ENOSPC, "there are %u multicast groups already", QP_MCAST_GROUPS);
+	if (members_join(adm->net, (uint16_t)m->port, &m->group) != 0) {
+		qp_mcast_remove(adm->env->w.mcasts, &g, m->qpn);
+		if (rec->shared->owner != NULL)
+			owner_uncharge(rec->shared->owner, OWNER_MCASTS, 1);
+		return refuse(r, ENOMEM, "out of memory");
+	}
 	TAILQ_INSERT_TAIL(&adm->mcasts, m, all);
 	rec->mcasts_n++;
 	return 0;

@@ -9,8 +9,8 @@
  * Depends: admin.
  * Spec:    UD-31.
  *
- * A QP is a member at the port that it has when it is attached. Nothing is sent for it: neither
- * IGMP nor MLD. A switch that forwards groups to members alone has to be told.
+ * A QP is a member at the port that it has when it is attached. Switches and routers are told of it
+ * by IGMP and MLD: net/members.h.
  */
 #include "admin.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Multicast groups of ids: nobody is asked, as neither IGMP nor MLD is spoken. */
+/* Multicast groups of ids: nobody is asked. Who is to be told the dataplane tells. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>

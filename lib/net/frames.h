@@ -2,7 +2,7 @@
 #ifndef FRAMES_H
 #define FRAMES_H
 /**
- * @file frames.h  Frames of the control lcore: ARP, ICMP and ICMPv6 in and out.
+ * @file frames.h  Frames of the control lcore: ARP, ICMP, ICMPv6, IGMP and MLD in and out.
  *
  * Owner:   control lcore.
  * Memory:  frames are read from and built in flat buffers; mbufs come from the port's pool.
@@ -59,6 +59,8 @@ uint32_t frames_header(
 	uint8_t *out, const uint8_t dst[6], const uint8_t src[6], uint16_t tci, uint16_t ethertype);
 /** One's complement checksum, `sum` carried in. */
 uint16_t frames_checksum(uint64_t sum, const uint8_t *p, uint32_t len);
+/** The same of ICMPv6, with the addresses of its IPv6 header. */
+uint16_t frames_checksum6(const uint8_t *ip, const uint8_t *icmp, uint32_t len);
 
 /** Can somebody else on the link have this MAC? Not nobody's, a group's, or the port's own. */
 bool frames_is_other(const struct wire_port *us, const uint8_t mac[6]);

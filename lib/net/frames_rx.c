@@ -9,7 +9,14 @@
 #include "net.h"
 
 enum { TYPE_IPV4 = 0x0800, TYPE_ARP = 0x0806, TYPE_VLAN = 0x8100, TYPE_IPV6 = 0x86dd };
-enum { PROTO_ICMP = 1, PROTO_UDP = 17, PROTO_ICMPV6 = 58 };
+enum {
+	PROTO_HOP_BY_HOP = 0,
+	PROTO_ICMP = 1,
+	PROTO_IGMP = 2,
+	PROTO_UDP = 17,
+	PROTO_ICMPV6 = 58,
+	PROTO_NONE = 255
+};
 
 /* Ethernet and at most one tag. @return false: too short. */
 static bool
@@ -33,33 +40,38 @@ open_frame(struct frame_in *f, uint32_t len)
 	return true;
 }
 
-/* The workers send no other UDP than what is for QP 1. */
 static bool
-is_udp(const struct frame_in *f)
+is_ip(const struct frame_in *f, uint16_t type, uint32_t header)
 {
-	return (f->ethertype == TYPE_IPV4 && f->l3_len >= WIRE_IPV4_LEN && f->l3[9] == PROTO_UDP) ||
-	       (f->ethertype == TYPE_IPV6 && f->l3_len >= WIRE_IPV6_LEN && f->l3[6] == PROTO_UDP);
+	return f->ethertype == type && f->l3_len >= header;
 }
 
+/* Of UDP the workers send what is for QP 1 alone. */
 static void
 dispatch(struct net *net, const struct frame_in *f, uint32_t len)
 {
 	static const uint8_t broadcast[6] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff };
 	const uint8_t *mac = net->env->w.ports[f->port].addr->mac;
+	const uint8_t ip4 = is_ip(f, TYPE_IPV4, WIRE_IPV4_LEN) ? f->l3[9] : PROTO_NONE;
+	const uint8_t ip6 = is_ip(f, TYPE_IPV6, WIRE_IPV6_LEN) ? f->l3[6] : PROTO_NONE;
 
 	if (memcmp(f->l2, mac, 6) != 0 && memcmp(f->l2, broadcast, 6) != 0 &&
-		!(f->ethertype == TYPE_IPV6 && f->l2[0] == 0x33 && f->l2[1] == 0x33)) {
+		!(f->ethertype == TYPE_IPV6 && f->l2[0] == 0x33 && f->l2[1] == 0x33) &&
+		!(ip4 == PROTO_IGMP && (f->l2[0] & 1) != 0)) {
 		net->frames.rx_ignored++;
 		return;
 	}
 	if (f->ethertype == TYPE_ARP)
 		arp_receive(net, f);
-	else if (f->ethertype == TYPE_IPV4 && f->l3_len >= WIRE_IPV4_LEN && f->l3[9] == PROTO_ICMP)
+	else if (ip4 == PROTO_ICMP)
 		icmp_receive(net, f);
-	else if (f->ethertype == TYPE_IPV6 && f->l3_len >= WIRE_IPV6_LEN &&
-		 f->l3[6] == PROTO_ICMPV6)
+	else if (ip4 == PROTO_IGMP)
+		igmp_receive(net, f);
+	else if (ip6 == PROTO_ICMPV6)
 		icmp6_receive(net, f);
-	else if (is_udp(f) && net->up.datagram != NULL)
+	else if (ip6 == PROTO_HOP_BY_HOP)
+		mld_receive(net, f);
+	else if ((ip4 == PROTO_UDP || ip6 == PROTO_UDP) && net->up.datagram != NULL)
 		net->up.datagram(net->up.ctx, f->port, f->l2, len);
 	else
 		net->frames.rx_ignored++;

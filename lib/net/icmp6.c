@@ -29,8 +29,8 @@ is_ours(const struct wire_port *us, const uint8_t *addr)
 	return memcmp(addr, us->ipv6, 16) == 0 || memcmp(addr, own, 16) == 0;
 }
 
-static uint16_t
-icmp6_checksum(const uint8_t *ip, const uint8_t *icmp, uint32_t len)
+uint16_t
+frames_checksum6(const uint8_t *ip, const uint8_t *icmp, uint32_t len)
 {
 	uint64_t sum = PROTO_ICMPV6 + len;
 
@@ -59,7 +59,7 @@ seal(uint8_t *ip, uint32_t len)
 	uint8_t *icmp = ip + WIRE_IPV6_LEN;
 
 	be16_store(icmp + 2, 0);
-	be16_store(icmp + 2, icmp6_checksum(ip, icmp, len));
+	be16_store(icmp + 2, frames_checksum6(ip, icmp, len));
 }
 
 /* A solicitation or an advertisement with one link-layer option. */
@@ -186,7 +186,7 @@ icmp6_receive(struct net *net, const struct frame_in *f)
 
 	if (f->l3[0] >> 4 != 6 || len < ECHO_LEN || len > f->l3_len - WIRE_IPV6_LEN ||
 		!net->env->w.ports[f->port].addr->has_ipv6 || icmp[1] != 0 ||
-		icmp6_checksum(f->l3, icmp, len) != 0 || (f->l2[6] & 1) != 0) {
+		frames_checksum6(f->l3, icmp, len) != 0 || (f->l2[6] & 1) != 0) {
 		net->frames.rx_ignored++;
 		return;
 	}

@@ -95,6 +95,8 @@ changed(struct net *net, uint32_t port, bool was_known)
 	l->since = net->env->now;
 	if (was_known)
 		net->up.link(net->up.ctx, port, l->seen.up);
+	if (l->seen.up)
+		members_link_up(net, (uint16_t)port);
 	if (was_known && l->seen.up) /* others may be at its other end now */
 		neigh_flush(net, (int)port);
 	if (!l->seen.up)

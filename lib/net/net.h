@@ -13,6 +13,7 @@
 #include "frames.h"
 #include "link.h"
 #include "log_rate.h"
+#include "members.h"
 #include "neigh.h"
 #include "routes.h"
 
@@ -42,6 +43,7 @@ struct net {
 		struct log_rate mac, silent, full, twice;
 	} told; /* lines that peers and applications can cause */
 	struct neigh_table neighs;
+	struct member_table members;
 	struct route_table routes[ENV_MAX_PORTS];
 	uint8_t frame_rx[FRAME_MAX];
 	uint8_t frame_tx[FRAME_MAX]; /* where a frame is built */

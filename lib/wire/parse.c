@@ -15,7 +15,9 @@ enum {
 	ETHERTYPE_VLAN = 0x8100,
 	ETHERTYPE_IPV6 = 0x86dd,
 
+	PROTO_HOP_BY_HOP = 0,
 	PROTO_ICMP = 1,
+	PROTO_IGMP = 2,
 	PROTO_UDP = 17,
 	PROTO_ICMPV6 = 58,
 
@@ -114,7 +116,8 @@ parse_ipv4_udp(const struct wire_port *port, const uint8_t *frame, uint32_t len,
 	const uint8_t *h = frame + lo.l3_off;
 
 	if (UNLIKELY(h[9] != PROTO_UDP))
-		return h[9] == PROTO_ICMP ? WIRE_CLASS_CONTROL : WIRE_CLASS_OTHER;
+		return h[9] == PROTO_ICMP || h[9] == PROTO_IGMP ? WIRE_CLASS_CONTROL
+								: WIRE_CLASS_OTHER;
 	if (UNLIKELY(len < lo.l3_off + hdr_len + WIRE_UDP_LEN))
 		return WIRE_CLASS_OTHER;
 	if (UNLIKELY(be16_load(h + hdr_len + 2) != WIRE_UDP_PORT))
@@ -155,6 +158,13 @@ parse_ipv4(const struct wire_port *port, const uint8_t *frame, uint32_t len, uin
 	return parse_ipv4_udp(port, frame, len, WIRE_IPV4_LEN, lo, out);
 }
 
+/** What asks for members of groups comes with options for every hop (RFC 3810). */
+static bool
+is_icmp6_behind_options(const uint8_t *h, uint32_t len)
+{
+	return h[6] == PROTO_HOP_BY_HOP && len > WIRE_IPV6_LEN && h[WIRE_IPV6_LEN] == PROTO_ICMPV6;
+}
+
 static ALWAYS_INLINE enum wire_class
 parse_ipv6(const struct wire_port *port, const uint8_t *frame, uint32_t len, uint32_t l3_off,
 	uint32_t flags, struct wire_pkt *out)
@@ -170,7 +180,9 @@ parse_ipv6(const struct wire_port *port, const uint8_t *frame, uint32_t len, uin
 	if (UNLIKELY(len < l3_off + WIRE_IPV6_LEN))
 		return WIRE_CLASS_OTHER;
 	if (UNLIKELY(h[6] != PROTO_UDP))
-		return h[6] == PROTO_ICMPV6 ? WIRE_CLASS_CONTROL : WIRE_CLASS_OTHER;
+		return h[6] == PROTO_ICMPV6 || is_icmp6_behind_options(h, len - l3_off)
+			       ? WIRE_CLASS_CONTROL
+			       : WIRE_CLASS_OTHER;
 	if (UNLIKELY(len < l3_off + WIRE_IPV6_LEN + WIRE_UDP_LEN))
 		return WIRE_CLASS_OTHER;
 	if (UNLIKELY(be16_load(h + WIRE_IPV6_LEN + 2) != WIRE_UDP_PORT))

@@ -255,7 +255,7 @@ const char *wire_fatal_text(uint8_t code);
 
 enum wire_class {
 	WIRE_CLASS_ROCE,    /* out->faults says whether it is good */
-	WIRE_CLASS_CONTROL, /* ARP, ICMP, ICMPv6: for the control lcore */
+	WIRE_CLASS_CONTROL, /* ARP, ICMP, ICMPv6, IGMP: for the control lcore */
 	WIRE_CLASS_OTHER,   /* anything else */
 };
 

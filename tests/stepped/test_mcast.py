@@ -35,6 +35,11 @@ class GroupCase(dut_ud.UdCase):
         peer = (peer or self.peer).with_(dst_ip=group, dst_mac=mac or mac_of(group), qpn=qpn)
         return self.datagram(payload, peer=peer, **kw)
 
+    def is_roce(self, raw):
+        """Not what switches are told of members: IGMP, or MLD behind options for every hop."""
+        l3 = 18 if raw[12:14] == b"\x81\0" else 14
+        return raw[l3 + 9] != 2 if raw[l3] >> 4 == 4 else raw[l3 + 6] != 0
+
     def attach(self, qp_num=QPN, group=None):
         self.rpc("mcast_attach", qp_num=qp_num, group=group or self.group())
 

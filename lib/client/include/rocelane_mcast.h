@@ -10,7 +10,7 @@
  *
  * To send to a group: an address handle whose dgid is the group's address (::ffff:239.1.2.3 for an
  * IPv4 one), and remote_qpn RL_MCAST_QPN. Members of the same port get it, too, the sender among
- * them. Neither IGMP nor MLD is spoken.
+ * them. Switches that snoop are told of members by IGMP and MLD.
  */
 #include "rocelane.h"
 

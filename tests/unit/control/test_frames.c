@@ -123,10 +123,12 @@ frames_of_any_length(void **state UNUSED)
 		be16_store(f + 12, types[round % ARRAY_LEN(types)]);
 		if (round % 5 == 1) {
 			f[14] = 0x45;
-			f[23] = 1;
+			f[23] = round % 10 == 1 ? 1 : 2; /* ICMP, IGMP */
 		} else if (round % 5 == 2) {
 			f[14] = 0x60;
-			f[20] = 58;
+			f[20] = round % 10 == 2 ? 58 : 0; /* ICMPv6, behind options */
+			memcpy(f + 21, "\x01\xfe\x80", 3);
+			f[54] = 58;
 			memcpy(f + 38, fake.addr.ipv6, 16);
 		}
 		len = 14 + (x >> 8) % (sizeof(f) - 14);
