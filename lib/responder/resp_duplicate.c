@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Requests behind ePSN (RESP-DUP). Nothing here changes the state, and nothing is ever refused
- * with a NAK: what cannot be answered is dropped (class D).
+ * Requests behind ePSN (RESP-DUP). Nothing here changes the state but what the peer has been told
+ * of credits, and nothing is ever refused with a NAK: what cannot be answered is dropped (class D).
  */
 #include "responder_priv.h"
 
@@ -10,6 +10,7 @@ static void
 acknowledge_again(const struct request *q, struct responder_verdict *v)
 {
 	v->act |= ACT_ACK;
+	v->syndrome = responder_offer(q->r, q->f->free_wqes);
 	v->rule = op_has(q->p->op, OPF_SEND) ? RULE_DUP_SEND : RULE_DUP_WRITE;
 }
 
@@ -97,7 +98,7 @@ resp_duplicate(const struct request *q, struct responder_verdict *v)
 	v->act = ACT_DUPLICATE;
 	v->counter = RC_DUPLICATE;
 	v->reply_psn = responder_newest(q->r);
-	v->syndrome = responder_offer(q->r, q->f->free_wqes);
+	v->syndrome = responder_ack_syndrome(q->r, q->f->free_wqes);
 	if (op_has(op, OPF_SEND | OPF_WRITE))
 		acknowledge_again(q, v);
 	else if (!op_has(op, OPF_READ | OPF_ATOMIC | OPF_PLACEMENT) || is_disabled(q->r, q->p))
@@ -110,4 +111,10 @@ resp_duplicate(const struct request *q, struct responder_verdict *v)
 		placement_again(q, v);
 	else
 		atomic_again(q, v);
+	/*
+	 * FLOW-07: the answer may wait already, with what could be told before. Then the peer is
+	 * not told of more.
+	 */
+	if ((v->act & (ACT_READ | ACT_REPLAY)) != 0)
+		q->r->starved |= v->syndrome == AETH_ACK;
 }

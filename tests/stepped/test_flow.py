@@ -51,6 +51,17 @@ class Credits(DutCase):
         self.expect(self.feed(), Nak(E, 1, 1))
         self.expect(self.feed(self.peer.send_only(E + 1, b"probe")), Nak(E + 1, 0, 2))
 
+    def test_FLOW_07_a_dropped_duplicate_tells_nothing(self):
+        """It comes just before what is posted is looked at."""
+        for frame in (lambda p: p.read_req(E - 5, VA, RKEY, 8),
+                      lambda p: p.fetch_add(E - 5, VA, RKEY, 1),
+                      lambda p: p.packet(0x1F, E)):
+            self.credits(1)
+            self.expect(self.feed(self.peer.send_only(E, b"x")), Nak(E, 0, 1))
+            self.dut.rx(frame(self.peer))
+            self.post_recv(1)
+            self.expect(self.feed(), Nak(E, 1, 1))
+
     def test_FLOW_07_not_in_ERR_nor_after_RESET(self):
         for state in ("ERR", "RESET"):
             self.credits(1)

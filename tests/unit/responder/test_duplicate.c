@@ -192,6 +192,62 @@ RESP_DUP_07_unknown_atomic(void **state)
 	}
 }
 
+/* FLOW-07: what is posted is told unless an answer that leaves for certain has told it. */
+static void
+FLOW_07_credit_after_a_duplicate(void **state)
+{
+	const struct {
+		struct spec p;
+		bool tells;
+	} rows[] = {
+		{ { SEND_ONLY(E + 2, 4) }, true },
+		{ { FETCH_ADD(E) }, false }, /* the answer may be on its way, as it was */
+		{ { READ(E + 1, 8) }, false },
+		{ { FETCH_ADD(E - 1) }, false }, /* dropped */
+		{ { READ(E - 1, 8) }, false },
+		{ { .op = 0x1f, .psn = E + 2 }, false },
+	};
+	struct responder_verdict v;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct bed s;
+
+		bed_init(&s);
+		s.r.knobs = RESP_KNOB_CREDITS;
+		s.wqes = 1;
+		FEED(&s, FETCH_ADD(E));
+		FEED(&s, READ(E + 1, 8));
+		FEED(&s, SEND_ONLY(E + 2, 4));
+		assert_int_equal(s.v.syndrome, 0);
+		s.wqes = 3;
+		feed_spec(&s, rows[i].p);
+		assert_int_equal(responder_posted(&s.r, 3, &v), !rows[i].tells);
+		assert_true(rows[i].tells || v.syndrome == 3);
+		assert_false(responder_posted(&s.r, 4, &v));
+	}
+}
+
+/* ... and none of a duplicate that is dropped is told. */
+static void
+FLOW_07_no_credit_in_a_dropped_one(void **state)
+{
+	struct responder_verdict v;
+	struct bed s;
+
+	(void)state;
+	bed_init(&s);
+	s.r.knobs = RESP_KNOB_CREDITS;
+	FEED(&s, FETCH_ADD(E));
+	s.wqes = 0;
+	FEED(&s, READ(E, 8));
+	expect_dup(&s, ACT_DROP);
+	assert_false(responder_posted(&s.r, 1, &v));
+	FEED(&s, FETCH_ADD(E));
+	assert_int_equal(s.v.syndrome, 0);
+	assert_true(responder_posted(&s.r, 1, &v));
+}
+
 static void
 RESP_DUP_08_faults_in_duplicates(void **state)
 {
@@ -421,6 +477,8 @@ main(void)
 		cmocka_unit_test(RESP_DUP_05_outside_the_original),
 		cmocka_unit_test(RESP_DUP_06_atomic_replayed),
 		cmocka_unit_test(RESP_DUP_07_unknown_atomic),
+		cmocka_unit_test(FLOW_07_credit_after_a_duplicate),
+		cmocka_unit_test(FLOW_07_no_credit_in_a_dropped_one),
 		cmocka_unit_test(RESP_DUP_08_faults_in_duplicates),
 		cmocka_unit_test(RESP_DUP_09_state_untouched),
 		cmocka_unit_test(RESP_DUP_10_ack_names_the_newest_request),

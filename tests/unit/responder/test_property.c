@@ -186,13 +186,13 @@ invariants(const struct bed *s, const struct spec *p)
 	}
 	/*
 	 * A duplicate leaves all 64 bytes alone, and so does a drop. But the answer to a duplicate
-	 * offers a credit, and one of 0 is kept in mind (FLOW-07).
+	 * offers a credit, and one of 0 is kept in mind (FLOW-07). More is for certain in an ACK.
 	 */
 	if ((act & (ACT_DUPLICATE | ACT_DROP)) != 0) {
 		struct responder r = s->before;
 
-		if ((act & ACT_DUPLICATE) != 0 && (r.knobs & RESP_KNOB_CREDITS) != 0)
-			r.starved = s->v.syndrome == 0;
+		if ((act & ACT_DROP) == 0 && (r.knobs & RESP_KNOB_CREDITS) != 0)
+			r.starved = s->v.syndrome == 0 || (r.starved && (act & ACT_ACK) == 0);
 		CHECK_THAT(memcmp(&s->r, &r, sizeof(r)) == 0);
 	}
 	if ((act & ACT_DUPLICATE) != 0)
