@@ -262,6 +262,34 @@ RESP_NAK_02_naks_of_a_burst(void **state)
 	bed_qp_gone(b, other);
 }
 
+/*
+ * RESP-13, RESP-NAK-02: a READ that is answered at once, behind a NAK that is owed since an earlier
+ * packet of the burst; and behind an ACK, too, if one is owed.
+ */
+static void
+RESP_13_a_nak_before_a_read_answered_at_once(void **state)
+{
+	struct bed *b = *state;
+
+	for (uint32_t asks = 0; asks < 2; asks++) {
+		const uint32_t at = E + 2 * asks, msn = 2 * asks;
+		struct wire_fields f = write_only(at + 1, MR_VA, 8);
+
+		bed_send(b, &f);
+		f = write_only(at, MR_VA, 8);
+		f.flags = asks != 0 ? PKT_ACKREQ : 0;
+		bed_send(b, &f);
+		f = read_request(at + 1, MR_VA, 8);
+		bed_send(b, &f);
+		bed_turn(b);
+		expect_ack(b, 0x60, at, msn);
+		if (asks != 0)
+			expect_ack(b, 0x1f, at, msn + 1);
+		expect_packet(b, OP_RC_READ_RESPONSE_ONLY, at + 1, 8);
+		expect_silence(b);
+	}
+}
+
 int
 main(void)
 {
@@ -274,6 +302,7 @@ main(void)
 		TEST(RESP_NAK_03_after_fatal),
 		TEST(RESP_RNR_10_ack_then_rnr),
 		TEST(RESP_NAK_02_naks_of_a_burst),
+		TEST(RESP_13_a_nak_before_a_read_answered_at_once),
 		TEST(reads_are_fair),
 	};
 
