@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What must leave a QP as it was, whichever way it takes through the loop; and what must not. */
+#include <errno.h>
+
 #include "bed.h"
 #include "count.h"
 
@@ -206,6 +208,36 @@ AE_12_traced_path(void **state)
 	assert_int_equal(armed, 1);
 }
 
+/*
+ * QP-11, QP-15: a request met a fault while the order for another state was on its way. SQE is left
+ * by who knows of it: what was posted before has been flushed.
+ */
+static void
+QP_11_SQE_is_not_left_unknowingly(void **state)
+{
+	const struct qp_alloc_params params = { .type = QPT_UC,
+		.max_recv_wr = 1,
+		.max_recv_sge = 1,
+		.max_send_wr = 1,
+		.max_send_sge = 1 };
+	struct bed *b = *state;
+	struct qp *qp = bed_qp_with(b, QPN + 1, PEER_QPN + 1, &params);
+	struct qp_attr attr = qp->attr;
+
+	atomic_store(&qp->state, QPS_SQE);
+	attr.cur_qp_state = QPS_RTS;
+	for (int to = QPS_RTS; to <= QPS_SQD; to++) {
+		attr.qp_state = (uint8_t)to;
+		assert_int_equal(bed_modify(b, qp, &attr, QP_ATTR_STATE), -EINVAL);
+		assert_int_equal(atomic_load(&qp->state), QPS_SQE);
+	}
+	attr.cur_qp_state = QPS_SQE;
+	attr.qp_state = QPS_RTS;
+	assert_int_equal(bed_modify(b, qp, &attr, QP_ATTR_STATE), 0);
+	assert_int_equal(atomic_load(&qp->state), QPS_RTS);
+	bed_qp_gone(b, qp);
+}
+
 int
 main(void)
 {
@@ -214,6 +246,7 @@ main(void)
 		TEST(REQ_RETRY_05_ghosts_change_nothing),
 		TEST(REQ_CLS_F_01_full_when_it_fails),
 		TEST(AE_12_traced_path),
+		TEST(QP_11_SQE_is_not_left_unknowingly),
 	};
 
 	return cmocka_run_group_tests(tests, bed_group_setup, NULL);
