@@ -195,6 +195,31 @@ CQ_06_events_of_what_is_left(struct pair *p)
 	}
 }
 
+/* CQ-06: asked for any, it is not asked for less afterwards; until the event has come. */
+static void
+CQ_06_any_stays_any(struct pair *p)
+{
+	struct pollfd told = { .fd = p->channel->fd, .events = POLLIN };
+	struct rl_cq *cq;
+	void *context;
+
+	for (int i = 0; i < 3; i++) {
+		OK(rl_req_notify_cq(p->cq, 0));
+		OK(rl_req_notify_cq(p->cq, 1));
+		if (i == 1)
+			OK(rl_resize_cq(p->cq, 100));
+		write_one(p, p->a, 7);
+		CHECK(poll(&told, 1, 20000) == 1);
+		OK(rl_get_cq_event(p->channel, &cq, &context));
+		rl_ack_cq_events(cq, 1);
+		CHECK(pair_wait(cq).wr_id == 7);
+		OK(rl_req_notify_cq(p->cq, 1));
+		write_one(p, p->a, 8);
+		CHECK(pair_wait(cq).wr_id == 8);
+		CHECK(poll(&told, 1, 0) == 0);
+	}
+}
+
 /* QP-09: who has asked for no event asks whether the queue is drained. */
 static void
 QP_09_draining_is_told(struct pair *p)
@@ -223,7 +248,7 @@ main(int argc, char **argv)
 {
 	static void (*const cases[])(struct pair *) = { CQ_order_is_kept, while_both_work, refused,
 		QP_05_reset_takes_completions_with_it, CQ_06_events, CQ_06_events_of_what_is_left,
-		QP_09_draining_is_told };
+		CQ_06_any_stays_any, QP_09_draining_is_told };
 	struct pair p;
 
 	CHECK(argc == 2);

@@ -4,8 +4,8 @@ import struct
 
 import dut
 import roce
-from dut import BUF, E, RKEY, VA, Ack
-from roce import data
+from dut import BUF, E, QPN, RKEY, VA, Ack
+from roce import NAK_INV, data
 
 
 class Completions(dut.DutCase):
@@ -49,6 +49,25 @@ class Completions(dut.DutCase):
         self.feed(p.write_only(E + 3, b"x", VA, RKEY ^ 1))
         self.assertEqual(["cq0"], self.fired())
         self.assertEqual(["SUCCESS", "WR_FLUSH_ERR"], [s for _, s in self.statuses()])
+
+    def test_CQ_06_solicited_only_and_a_failed_send(self):
+        """Of a request that fails, and of one that is flushed behind it; success is none."""
+        self.resp(recv=0, sq_sig_all=True)
+        sends = [{"wr_id": i, "opcode": "SEND"} for i in range(3)]
+        self.rpc("req_notify", cq="cq0", solicited_only=True)
+        self.rpc("post_send", qp_num=QPN, wrs=sends)
+        self.feed()
+        self.assertEqual([], self.feed(self.peer.acknowledge(0x200)))
+        self.assertEqual([], self.fired())
+        self.feed(self.peer.acknowledge(0x201, NAK_INV))
+        self.assertEqual(["cq0"], self.fired())
+        self.assertEqual([(0, "SUCCESS"), (1, "REM_INV_REQ_ERR"), (2, "WR_FLUSH_ERR")],
+                         self.statuses())
+        self.rpc("req_notify", cq="cq0", solicited_only=True)
+        self.rpc("post_send", qp_num=QPN, wrs=sends[:1])        # QP-13
+        self.feed()
+        self.assertEqual(["cq0"], self.fired())
+        self.assertEqual([(0, "WR_FLUSH_ERR")], self.statuses())
 
     def test_CQ_06_next_completion(self):
         self.resp(recv=4)
