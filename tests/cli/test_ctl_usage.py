@@ -3,8 +3,10 @@
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
+import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import tap  # noqa: E402
@@ -13,6 +15,15 @@ from fake_daemon import FakeDaemon  # noqa: E402
 
 ROOT = os.environ["ROCELANE_ROOT"]
 COMPLETION = os.environ["ROCELANECTL_COMPLETION"]
+
+
+def completed(words, cwd=None):
+    """What bash makes of these words, of which the last is being typed."""
+    script = ('. "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); '
+              '_rocelanectl; printf "%s\\n" "${COMPREPLY[@]}"')
+    p = subprocess.run(["bash", "-c", script, "bash", COMPLETION] + words, cwd=cwd,
+                       capture_output=True, text=True, timeout=20, check=True)
+    return p.stdout.splitlines()
 
 
 class Usage(Case):
@@ -185,12 +196,25 @@ class Completion(Case):
             for words, want in ((["q"], ["qp"]), (["qp", "sh"], ["show"]),
                                 (["-s", d.path, "qp", "show", "1"], ["17", "1048593"]),
                                 (["-s", d.path, "mr", "read", ""], ["mr0"])):
-                script = ('. "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); '
-                          '_rocelanectl; printf "%s\\n" "${COMPREPLY[@]}"')
-                p = subprocess.run(["bash", "-c", script, "bash", COMPLETION, CTL] + words,
-                                   capture_output=True, text=True, timeout=20, check=False)
                 with self.subTest(words=words):
-                    self.assertEqual(p.stdout.split(), want, p.stderr)
+                    self.assertEqual(completed([CTL] + words), want)
+
+    def test_bash_completion_runs_and_expands_nothing(self):
+        """Objects' names come from others, with any printing character in them."""
+        names = ["$(touch ran)", "`touch ran`", "{a,b}", "*", "~root", "client 1 mr 2", "mr0",
+                 "-e", "a'b"]
+        with tempfile.TemporaryDirectory() as there:
+            fake = os.path.join(there, "rocelanectl")
+            with open(fake, "w", encoding="utf-8") as f:
+                f.write("#!/usr/bin/python3\nprint(" + repr("\n".join(names)) + ")\n")
+            os.chmod(fake, 0o700)
+            for cur, of in (("", names), ("mr", ["mr0"]), ("$", names[:1]), ("\\$", names[:1]),
+                            ("client", ["client 1 mr 2"])):
+                got = completed([fake, "mr", "show", cur], cwd=there)
+                with self.subTest(cur=cur):
+                    # As the command line has them, the shell takes them for these names.
+                    self.assertEqual([shlex.split(word)[0] for word in got], of)
+                    self.assertEqual(os.listdir(there), ["rocelanectl"])
 
 
 if __name__ == "__main__":
