@@ -238,7 +238,7 @@ control_faults_undo(const char *path)
 			"impair", json_object_get(port, "impair"));
 
 		if (ask(path, "impair_set", params, &result, why) != 0)
-			fprintf(stderr, "rocelane-run: faults of port %s stay: %s\n",
+			run_say("faults of port %s stay: %s",
 				json_string_value(json_object_get(port, "port")), why);
 		json_decref(result);
 	}
@@ -290,7 +290,7 @@ control_report(const char *path)
 	size_t i;
 
 	if (ask(path, "qp_post_mortem", NULL, &list, why) != 0) {
-		fprintf(stderr, "rocelane-run: whether queue pairs failed is not known: %s\n", why);
+		run_say("whether queue pairs failed is not known: %s", why);
 		return 0;
 	}
 	/* The newest comes first: tell them in the order of their failures. */
@@ -302,7 +302,7 @@ control_report(const char *path)
 		if (time_of(failure) <= newest || strcmp(text_of(owner, "kind"), "client") != 0 ||
 			json_integer_value(json_object_get(owner, "uid")) != (json_int_t)getuid())
 			continue;
-		fprintf(stderr, "rocelane-run: QP 0x%06x of %s failed: %s\n",
+		run_say("QP 0x%06x of %s failed: %s",
 			(unsigned int)json_integer_value(json_object_get(failure, "qp_num")),
 			text_of(owner, "text"), text_of(failure, "summary"));
 		n++;

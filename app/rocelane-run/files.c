@@ -152,10 +152,8 @@ files_make(const char *socket)
 
 	snprintf(top, sizeof(top), "%s/rocelane-run-XXXXXX", plane_folder());
 	if (mkdtemp(top) == NULL) {
-		fprintf(stderr,
-			"rocelane-run: %s: %s: programs that look for devices' files"
-			" find none\n",
-			top, strerror(errno));
+		run_say("%s: %s: programs that look for devices' files find none", top,
+			strerror(errno));
 		top[0] = '\0';
 		return;
 	}
@@ -166,8 +164,8 @@ files_make(const char *socket)
 		rl_close(ctx);
 	}
 	if (!good)
-		fprintf(stderr, "rocelane-run: %s: not all files of devices could be made: %s\n",
-			top, put_errno != 0 ? strerror(put_errno) : rl_last_error());
+		run_say("%s: not all files of devices could be made: %s", top,
+			put_errno != 0 ? strerror(put_errno) : rl_last_error());
 	setenv("ROCELANE_FILES", top, 1);
 }
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "fds.h"
+#include "plain.h"
 #include "run.h"
 
 #define DEFAULT_SOCKET "/run/rocelane.sock"
@@ -66,16 +67,35 @@ run_check(void)
 	exit(128 + sig);
 }
 
+static __attribute__((format(printf, 1, 0))) void
+say(const char *fmt, va_list ap)
+{
+	char *text;
+
+	if (vasprintf(&text, fmt, ap) < 0)
+		return;
+	fprintf(stderr, "rocelane-run: %s\n", plain_text(text, ""));
+	free(text);
+}
+
+void
+run_say(const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	say(fmt, ap);
+	va_end(ap);
+}
+
 void
 run_die(const char *fmt, ...)
 {
 	va_list ap;
 
-	fprintf(stderr, "rocelane-run: ");
 	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
+	say(fmt, ap);
 	va_end(ap);
-	fputc('\n', stderr);
 	clean_up();
 	exit(RUN_FAILED);
 }
@@ -129,8 +149,9 @@ run_program(char **argv)
 			sched_setaffinity(0, sizeof(plane.others), &plane.others);
 		run_judge(argv[0]);
 		execvp(argv[0], argv);
-		fprintf(stderr, "rocelane-run: %s: %s\n", argv[0], strerror(errno));
-		_exit(errno == ENOENT ? 127 : 126);
+		rc = errno;
+		run_say("%s: %s", argv[0], strerror(rc));
+		_exit(rc == ENOENT ? 127 : 126);
 	}
 	signals_pass_on(pid);
 	rc = signals_wait(pid, &status);

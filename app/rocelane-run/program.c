@@ -103,7 +103,7 @@ run_judge(const char *name)
 	const char *why = fd >= 0 ? why_none(fd, name) : NULL;
 
 	if (why != NULL)
-		fprintf(stderr, "rocelane-run: %s runs without rocelane: %s\n", name, why);
+		run_say("%s runs without rocelane: %s", name, why);
 	if (fd >= 0)
 		close(fd);
 }

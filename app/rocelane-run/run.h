@@ -22,7 +22,10 @@
 
 #define RUN_FAILED 125 /* exit status: the program was not started, for reasons of ours */
 
-/** Print and end with RUN_FAILED. Nothing is left: no dataplane of its own, no file, no rule. */
+/** A line on standard error. What others wrote into it does not steer a terminal. */
+void run_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/** The same, and end with RUN_FAILED. Nothing is left: no dataplane of its own, file or rule. */
 _Noreturn void run_die(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /** End, with nothing left, if a signal is held that would have ended us. */

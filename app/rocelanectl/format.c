@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "ctl.h"
+#include "plain.h"
 
 void
 fmt_json(const json_t *v)
@@ -27,10 +28,7 @@ fmt_json_line(const json_t *v)
 static char *
 cleaned(char *s)
 {
-	for (char *p = s; *p != '\0'; p++)
-		if (iscntrl((unsigned char)*p))
-			*p = '?';
-	return s;
+	return plain_text(s, "");
 }
 
 /* "a,b,c" of scalars; anything deeper as JSON. */

@@ -9,6 +9,7 @@
 
 #include "ctl.h"
 #include "fds.h"
+#include "plain.h"
 
 static bool json_errors; /* -j */
 
@@ -19,15 +20,17 @@ message(int code, const char *fmt, va_list ap)
 	json_t *v;
 
 	fflush(stdout);
+	if (vasprintf(&text, fmt, ap) < 0)
+		ctl_must(NULL);
+	plain_text(text, "\n");
 	if (!json_errors) {
-		fprintf(stderr, "rocelanectl: ");
-		vfprintf(stderr, fmt, ap);
-	} else if (vasprintf(&text, fmt, ap) >= 0) {
+		fprintf(stderr, "rocelanectl: %s", text);
+	} else {
 		v = ctl_must(json_pack("{s:{s:i, s:s}}", "error", "code", code, "message", text));
 		json_dumpf(v, stderr, 0);
 		json_decref(v);
-		free(text);
 	}
+	free(text);
 	fputc('\n', stderr);
 }
 

@@ -2,6 +2,7 @@
 #include "log.h"
 
 #include "fds.h"
+#include "plain.h"
 
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -78,5 +79,6 @@ log_line(enum log_level level, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(line, sizeof(line), fmt, ap);
 	va_end(ap);
+	plain_text(line, "\n");
 	current_sink(current_ctx, level, line);
 }

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plain.h"
+
 #define MESSAGE_MAX 1024
 
 void
@@ -162,10 +164,8 @@ conf_error_print(const struct conf_errors *err, uint32_t i, char *buf, size_t ro
 		err->file[0] != '\0' ? line : "", err->file[0] != '\0' ? " " : "", e->pointer,
 		e->pointer[0] != '\0' ? ": " : "", label, e->message);
 	/* Names and values come from the file: nothing of it may steer a terminal. */
-	for (size_t k = 0; k < room && buf[k] != '\0'; k++) {
-		if ((uint8_t)buf[k] < 0x20 || buf[k] == 0x7f)
-			buf[k] = '?';
-	}
+	if (room > 0)
+		plain_text(buf, "");
 	return len;
 }
 

@@ -55,6 +55,8 @@ class Usage(Case):
             (["top", "17"], "'17' is none of"),
             (["-t", "soon", "version"], "-t takes"),
             (["-x"], "--help"),
+            (["\x1b]0;x\a"], "unknown object '?]0;x?'"),
+            (["qp", "\x9b31m\n"], "unknown verb '??31m\n"),
         ]
         for args, text in rows:
             with self.subTest(args=args):

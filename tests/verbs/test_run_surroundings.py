@@ -196,6 +196,14 @@ class Folders(Beside):
         for path in self.places("-p", TMPDIR=self.other.name):
             self.assertTrue(path.startswith(self.other.name + "/"), path)
 
+    def test_names_do_not_steer_a_terminal(self):
+        for want, args in ((125, ("-s", "/\x1b]0;x\a")), (125, ("-f", "\x9b31m")),
+                           (127, ("-p", "/\x1b[31m"))):
+            code, _, err = self.run_it(*args, "true")
+            self.assertEqual(want, code, err)
+            self.assertRegex(err, r"rocelane-run: /?\?+[][3]", args)
+            self.assertEqual([], re.findall("[\0-\x09\x0b-\x1f\x7f-\x9f]", err), args)
+
     def test_what_is_no_folder_of_ours(self):
         """Nothing is made in the root of the file system, or beside the program."""
         for name in ("", ".", "/no/such/folder", __file__, "/tmp/" + 5000 * "x"):
