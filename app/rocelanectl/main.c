@@ -161,6 +161,16 @@ timeout_parse(const char *text, int *ms)
 	return CTL_OK;
 }
 
+/* @param word  the last that was read whole: one of several letters is not that yet. */
+static int
+unknown_option(const char *word)
+{
+	const char letter[] = { '-', (char)optopt, '\0' };
+
+	return ctl_usage("option '%s' is unknown, or lacks its value: see rocelanectl --help",
+		optopt != 0 && strncmp(word, "--", 2) != 0 ? letter : word);
+}
+
 /* @return -1 to go on, else the exit code. */
 static int
 options(struct ctl *ctl, int argc, char **argv, bool *complete)
@@ -200,9 +210,7 @@ options(struct ctl *ctl, int argc, char **argv, bool *complete)
 			*complete = true;
 			break;
 		default:
-			return ctl_usage("option '%s' is unknown, or lacks its value: see "
-					 "rocelanectl --help",
-				argv[optind - 1]);
+			return unknown_option(argv[optind - 1]);
 		}
 	}
 	return -1;

@@ -54,7 +54,12 @@ class Usage(Case):
             (["top", "count", "0"], "count takes"),
             (["top", "17"], "'17' is none of"),
             (["-t", "soon", "version"], "-t takes"),
-            (["-x"], "--help"),
+            (["-x"], "option '-x' is unknown"),
+            (["-xj", "version"], "option '-x' is unknown"),
+            (["-jx", "version"], "option '-x' is unknown"),
+            (["--fly", "version"], "option '--fly' is unknown"),
+            (["-s"], "option '-s' is unknown, or lacks its value"),
+            (["--socket"], "option '--socket' is unknown, or lacks its value"),
             (["\x1b]0;x\a"], "unknown object '?]0;x?'"),
             (["qp", "\x9b31m\n"], "unknown verb '??31m\n"),
         ]
