@@ -74,7 +74,6 @@ struct port {
 	char name[64];
 	uint8_t mac[6];
 	uint32_t path_mtu;
-	bool up;
 	union rl_gid gid[2];
 	int gids;
 };

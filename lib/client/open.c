@@ -146,8 +146,6 @@ take_port(struct port *p, const json_t *o)
 		sscanf(mac, "%hhx:%hhx:%hhx:%hhx:%hhx:%hhx", &p->mac[0], &p->mac[1], &p->mac[2],
 			&p->mac[3], &p->mac[4], &p->mac[5]);
 	p->path_mtu = (uint32_t)number(o, "path_mtu");
-	p->up = json_is_true(json_object_get(o, "up"));
-	p->gids = 0;
 	json_array_foreach (json_object_get(o, "gids"), i, gid) {
 		const char *hex = json_string_value(gid);
 
@@ -159,22 +157,19 @@ take_port(struct port *p, const json_t *o)
 	}
 }
 
+/* Once: any thread reads them, without a lock. */
 static int
 take_ports(struct context *ctx, const json_t *list)
 {
 	const json_t *row;
 	size_t i;
 
-	if (ctx->ports == NULL) {
-		ctx->ports = calloc(json_array_size(list) + 1, sizeof(ctx->ports[0]));
-		ctx->pub.num_ports = (uint8_t)json_array_size(list);
-	}
+	ctx->ports = calloc(json_array_size(list) + 1, sizeof(ctx->ports[0]));
 	if (ctx->ports == NULL)
 		return client_fail(ENOMEM, "out of memory");
-	json_array_foreach (list, i, row) {
-		if (i < ctx->pub.num_ports)
-			take_port(&ctx->ports[i], row);
-	}
+	ctx->pub.num_ports = (uint8_t)json_array_size(list);
+	json_array_foreach (list, i, row)
+		take_port(&ctx->ports[i], row);
 	ctx->limits.phys_port_cnt = ctx->pub.num_ports;
 	return 0;
 }
@@ -436,7 +431,9 @@ int
 rl_query_port(struct rl_context *pub, uint8_t port_num, struct rl_port_attr *attr)
 {
 	struct context *ctx = context_of(pub);
+	const struct port *p;
 	json_t *list = NULL;
+	bool up = false;
 	int rc = client_check_port(ctx, port_num);
 
 	if (rc != 0)
@@ -444,20 +441,20 @@ rl_query_port(struct rl_context *pub, uint8_t port_num, struct rl_port_attr *att
 	client_lock(ctx);
 	rc = client_call(ctx, "client_ports", NULL, -1, &list);
 	if (rc == 0)
-		rc = take_ports(ctx, list);
+		up = json_is_true(json_object_get(json_array_get(list, port_num - 1u), "up"));
 	json_decref(list);
-	if (rc == 0) {
-		const struct port *p = &ctx->ports[port_num - 1];
-
-		*attr = (struct rl_port_attr){ .state = p->up ? RL_PORT_ACTIVE : RL_PORT_DOWN,
-			.max_mtu = RL_MTU_4096,
-			.active_mtu = mtu_code(p->path_mtu),
-			.gid_tbl_len = p->gids };
-		memcpy(attr->name, p->name, sizeof(attr->name));
-		memcpy(attr->mac, p->mac, sizeof(attr->mac));
-	}
 	client_unlock(ctx);
-	return rc;
+	if (rc != 0)
+		return rc;
+	/* The link comes and goes; the rest is as it was from the start. */
+	p = &ctx->ports[port_num - 1];
+	*attr = (struct rl_port_attr){ .state = up ? RL_PORT_ACTIVE : RL_PORT_DOWN,
+		.max_mtu = RL_MTU_4096,
+		.active_mtu = mtu_code(p->path_mtu),
+		.gid_tbl_len = p->gids };
+	memcpy(attr->name, p->name, sizeof(attr->name));
+	memcpy(attr->mac, p->mac, sizeof(attr->mac));
+	return 0;
 }
 
 int

@@ -2,11 +2,16 @@
 /*
  * QP-16: a queue pair in INIT goes to another port. Run with two workers, of which each sends at
  * one port alone: it has to be the worker of that port, in whose queue no other one may meddle.
+ * And what is known of ports is there for all threads at any time.
  */
+#include <pthread.h>
+#include <string.h>
+
 #include "client_priv.h"
 #include "pair.h"
 
-#define WRITES 1000
+#define WRITES  1000
+#define QUERIES 3000
 
 /* RESET to INIT at `first`, then at `port`. */
 static struct rl_qp *
@@ -47,6 +52,40 @@ ready(struct pair *p, struct rl_qp *qp, uint8_t port, uint32_t dest)
 			RL_QP_MAX_QP_RD_ATOMIC));
 }
 
+struct asking {
+	struct rl_context *ctx;
+	atomic_bool over;
+};
+
+static void *
+ask_ports(void *arg)
+{
+	struct asking *a = arg;
+	struct rl_port_attr port;
+
+	for (uint32_t i = 0; i < QUERIES; i++)
+		OK(rl_query_port(a->ctx, 1, &port));
+	atomic_store(&a->over, true);
+	return NULL;
+}
+
+/* A GID is there while another thread asks whether the port is up. */
+static void
+gids_stay(struct rl_context *ctx)
+{
+	struct asking a = { .ctx = ctx };
+	union rl_gid first, now;
+	pthread_t thread;
+
+	OK(rl_query_gid(ctx, 1, 0, &first));
+	CHECK(pthread_create(&thread, NULL, ask_ports, &a) == 0);
+	while (!atomic_load(&a.over)) {
+		OK(rl_query_gid(ctx, 1, 0, &now));
+		CHECK(memcmp(&now, &first, sizeof(now)) == 0);
+	}
+	CHECK(pthread_join(thread, NULL) == 0);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -55,6 +94,7 @@ main(int argc, char **argv)
 
 	CHECK(argc == 2);
 	pair_open(&p, argv[1], 64, 4096);
+	gids_stay(p.ctx);
 	for (uint8_t to = 1; to <= 2; to++) {
 		const uint8_t from = 3 - to;
 
