@@ -9,8 +9,8 @@
 
 static const uint8_t v4_mapped[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
 
-static int
-is_v4(const uint8_t *gid)
+bool
+vl_is_v4(const uint8_t gid[16])
 {
 	return memcmp(gid, v4_mapped, sizeof(v4_mapped)) == 0;
 }
@@ -27,7 +27,7 @@ vl_path_to(struct vl_context *c, const struct ibv_ah_attr *from, struct rl_ah_at
 		return vl_why(EINVAL, "a path without a GID (is_global 0): RoCE has no LIDs");
 	if (rl_query_gid(c->rl, c->port, from->grh.sgid_index, &own) != 0)
 		return EINVAL;
-	if (is_v4(own.raw) != is_v4(from->grh.dgid.raw))
+	if (vl_is_v4(own.raw) != vl_is_v4(from->grh.dgid.raw))
 		return vl_why(EINVAL, "one of sgid_index's GID and dgid is IPv4, the other IPv6");
 	*to = (struct rl_ah_attr){ .is_global = 1, .port_num = c->port };
 	memcpy(to->grh.dgid.raw, from->grh.dgid.raw, sizeof(to->grh.dgid.raw));
@@ -77,7 +77,7 @@ ibv_destroy_ah(struct ibv_ah *pub)
 
 /*
  * The 40 bytes in front of a datagram hold an IPv6 header, or an IPv4 header in their second half,
- * behind 20 bytes that nobody has written.
+ * behind 20 bytes of zeros.
  */
 static int
 header_to_path(struct vl_context *c, const uint8_t *header, struct ibv_ah_attr *attr)
@@ -98,7 +98,7 @@ header_to_path(struct vl_context *c, const uint8_t *header, struct ibv_ah_attr *
 		return vl_why(EBADMSG, "no header of IPv4 or IPv6");
 	}
 	for (int i = 0; rl_query_gid(c->rl, c->port, i, &own) == 0; i++) {
-		if (is_v4(own.raw) == is_v4(attr->grh.dgid.raw)) {
+		if (vl_is_v4(own.raw) == vl_is_v4(attr->grh.dgid.raw)) {
 			attr->grh.sgid_index = (uint8_t)i;
 			return 0;
 		}

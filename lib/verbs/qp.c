@@ -306,7 +306,7 @@ attr_to(struct vl_context *c, const struct ibv_qp_attr *from, int mask, struct r
 static void
 path_from(struct vl_context *c, const struct rl_ah_attr *from, struct ibv_ah_attr *to)
 {
-	const uint8_t v4 = from->grh.dgid.raw[10];
+	const bool v4 = vl_is_v4(from->grh.dgid.raw);
 	union rl_gid own;
 
 	*to = (struct ibv_ah_attr){ .is_global = 1, .port_num = 1 };
@@ -316,7 +316,7 @@ path_from(struct vl_context *c, const struct rl_ah_attr *from, struct ibv_ah_att
 	to->grh.traffic_class = from->grh.traffic_class;
 	/* The port's address of the same family. */
 	for (int i = 0; rl_query_gid(c->rl, c->port, i, &own) == 0; i++) {
-		if ((own.raw[10] == 0xff) == (v4 == 0xff)) {
+		if (vl_is_v4(own.raw) == v4) {
 			to->grh.sgid_index = (uint8_t)i;
 			break;
 		}

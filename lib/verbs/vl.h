@@ -262,5 +262,7 @@ void vl_bind_to(struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info 
 
 /** A path as librocelane has it. @return 0 or an errno: it is none of this port. */
 int vl_path_to(struct vl_context *c, const struct ibv_ah_attr *from, struct rl_ah_attr *to);
+/** Is it ::ffff:a.b.c.d, and so of IPv4? */
+bool vl_is_v4(const uint8_t gid[16]);
 
 #endif

@@ -155,6 +155,51 @@ no_paths(void)
 	CHECK(ibv_create_ah(e[0].pd, &ah) == NULL && errno == EINVAL);
 }
 
+/* Of this device's queue pair to that address: which of the port's GIDs goes with it? */
+static uint8_t
+own_gid_towards(const union ibv_gid *peer_gid, uint8_t own)
+{
+	struct ibv_qp_init_attr init = { .send_cq = e[0].cq,
+		.recv_cq = e[0].cq,
+		.cap = { 1, 1, 1, 1, 0 },
+		.qp_type = IBV_QPT_UC };
+	struct ibv_qp *qp = ibv_create_qp(e[0].pd, &init);
+	struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
+
+	CHECK(qp != NULL);
+	CHECK(ibv_modify_qp(qp, &a,
+		      IBV_QP_STATE | IBV_QP_PORT | IBV_QP_PKEY_INDEX | IBV_QP_ACCESS_FLAGS) == 0);
+	a.qp_state = IBV_QPS_RTR;
+	a.path_mtu = IBV_MTU_1024;
+	a.dest_qp_num = e[1].qp->qp_num;
+	a.ah_attr = (struct ibv_ah_attr){ .is_global = 1,
+		.port_num = 1,
+		.grh = { .dgid = *peer_gid, .sgid_index = own, .hop_limit = 64 } };
+	CHECK(ibv_modify_qp(qp, &a,
+		      IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+			      IBV_QP_RQ_PSN) == 0);
+	CHECK(ibv_query_qp(qp, &a, IBV_QP_AV, &init) == 0);
+	CHECK(memcmp(&a.ah_attr.grh.dgid, peer_gid, sizeof(*peer_gid)) == 0);
+	CHECK(ibv_destroy_qp(qp) == 0);
+	return a.ah_attr.grh.sgid_index;
+}
+
+/* It is the one of the same family, whatever stands in the address. */
+static void
+families(void)
+{
+	union ibv_gid six;
+
+	CHECK(own_gid_towards(&e[1].gid, 0) == 0);
+	CHECK(ibv_query_gid(e[0].ctx, 1, 1, &six) == 0);
+	six.raw[15] ^= 1;
+	CHECK(own_gid_towards(&six, 1) == 1);
+	six.raw[10] = 0xff; /* as in ::ffff:a.b.c.d */
+	CHECK(own_gid_towards(&six, 1) == 1);
+	six.raw[11] = 0xff;
+	CHECK(own_gid_towards(&six, 1) == 1);
+}
+
 /* Each attribute that end_connect() gave. */
 static void
 all_attributes(void)
@@ -208,6 +253,7 @@ main(void)
 		       e[0].pd, at, BYTES, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND)) != NULL);
 	CHECK((peers = ibv_reg_mr(e[1].pd, peer, BYTES, IBV_ACCESS_LOCAL_WRITE)) != NULL);
 	all_attributes();
+	families();
 	alternate_path();
 	type_1();
 	type_2();
