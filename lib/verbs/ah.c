@@ -48,7 +48,7 @@ ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	int err;
 
 	if (ah == NULL)
-		return vl_none(ENOMEM);
+		return vl_none(vl_no_memory());
 	err = vl_path_to(c, attr, &a);
 	if (err == 0)
 		err = -rl_create_ah(((struct vl_pd *)pd)->rl, &a, &ah->rl);
@@ -103,7 +103,7 @@ header_to_path(struct vl_context *c, const uint8_t *header, struct ibv_ah_attr *
 			return 0;
 		}
 	}
-	return ENOENT;
+	return vl_why(ENOENT, "the port has no address of the header's family");
 }
 
 int

@@ -30,7 +30,7 @@ ibv_create_comp_channel(struct ibv_context *ctx)
 	int rc;
 
 	if (ch == NULL)
-		return vl_none(ENOMEM);
+		return vl_none(vl_no_memory());
 	rc = rl_create_comp_channel(vl_context_of(ctx)->rl, &ch->rl);
 	if (rc != 0) {
 		free(ch);
@@ -84,7 +84,7 @@ ibv_ack_cq_events(struct ibv_cq *pub, unsigned int nevents)
 /* ---- completion queues ----------------------------------------------------------------------- */
 
 static struct vl_cq *
-cq_new(struct ibv_context *ctx, int cqe, void *cq_context, struct ibv_comp_channel *channel,
+create_cq(struct ibv_context *ctx, int cqe, void *cq_context, struct ibv_comp_channel *channel,
 	uint32_t comp_vector)
 {
 	struct vl_channel *ch = (struct vl_channel *)channel;
@@ -95,7 +95,7 @@ cq_new(struct ibv_context *ctx, int cqe, void *cq_context, struct ibv_comp_chann
 		return vl_none(vl_why(EINVAL, "no entries, or no such completion vector"));
 	cq = calloc(1, sizeof(*cq));
 	if (cq == NULL)
-		return vl_none(ENOMEM);
+		return vl_none(vl_no_memory());
 	rc = rl_create_cq(vl_context_of(ctx)->rl, cqe, cq, ch != NULL ? ch->rl : NULL, &cq->rl);
 	if (rc != 0) {
 		free(cq);
@@ -117,7 +117,7 @@ struct ibv_cq *
 ibv_create_cq(struct ibv_context *ctx, int cqe, void *cq_context, struct ibv_comp_channel *channel,
 	int comp_vector)
 {
-	return (struct ibv_cq *)cq_new(ctx, cqe, cq_context, channel, (uint32_t)comp_vector);
+	return (struct ibv_cq *)create_cq(ctx, cqe, cq_context, channel, (uint32_t)comp_vector);
 }
 
 struct ibv_cq_ex *
@@ -147,7 +147,7 @@ vl_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init_attr_ex *init)
 		if (rc != 0)
 			return vl_none(-rc);
 	}
-	cq = cq_new(ctx, (int)init->cqe, init->cq_context, init->channel, init->comp_vector);
+	cq = create_cq(ctx, (int)init->cqe, init->cq_context, init->channel, init->comp_vector);
 	if (cq == NULL)
 		return NULL;
 	cq->to_wall = now.wall_ns - now.timestamp_ns;

@@ -110,7 +110,7 @@ ibv_get_device_list(int *num_devices)
 		list = n == -ENOMEM ? NULL : calloc(1, sizeof(list[0]));
 	if (num_devices != NULL)
 		*num_devices = n < 0 ? 0 : n;
-	return list != NULL ? list : vl_none(ENOMEM);
+	return list != NULL ? list : vl_none(vl_no_memory());
 }
 
 void
@@ -146,7 +146,7 @@ ibv_open_device(struct ibv_device *device)
 	int rc;
 
 	if (c == NULL)
-		return vl_none(ENOMEM);
+		return vl_none(vl_no_memory());
 	rc = rl_open(NULL, &c->rl);
 	if (rc == 0) {
 		rc = d->port > c->rl->num_ports ? -ENODEV : rl_watch_port(c->rl, d->port);

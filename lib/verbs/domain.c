@@ -27,7 +27,7 @@ alloc_td(struct ibv_context *ctx, struct ibv_td_init_attr *init)
 		return vl_none(vl_why(EINVAL, "a comp_mask"));
 	td = calloc(1, sizeof(*td));
 	if (td == NULL)
-		return vl_none(ENOMEM);
+		return vl_none(vl_no_memory());
 	td->pub.context = ctx;
 	return &td->pub;
 }
@@ -73,7 +73,7 @@ alloc_parent_domain(struct ibv_context *ctx, struct ibv_parent_domain_init_attr 
 		return vl_none(vl_why(EINVAL, "no pd, or a parent domain"));
 	pd = calloc(1, sizeof(*pd));
 	if (pd == NULL)
-		return vl_none(ENOMEM);
+		return vl_none(vl_no_memory());
 	pd->pub = (struct ibv_pd){ .context = ctx, .handle = attr->pd->handle };
 	pd->base = (struct vl_pd *)attr->pd;
 	pd->rl = pd->base->rl;

@@ -20,7 +20,7 @@ ibv_alloc_pd(struct ibv_context *ctx)
 	int rc;
 
 	if (pd == NULL)
-		return vl_none(ENOMEM);
+		return vl_none(vl_no_memory());
 	rc = rl_alloc_pd(vl_context_of(ctx)->rl, &pd->rl);
 	if (rc != 0) {
 		free(pd);

@@ -12,7 +12,7 @@ alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 	int rc;
 
 	if (mw == NULL)
-		return vl_none(ENOMEM);
+		return vl_none(vl_no_memory());
 	rc = rl_alloc_mw(((struct vl_pd *)pd)->rl, (enum rl_mw_type)type, &mw->rl);
 	if (rc != 0) {
 		free(mw);

@@ -175,7 +175,7 @@ vl_create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *init)
 		return vl_none(rc);
 	qp = calloc(1, sizeof(*qp));
 	if (qp == NULL)
-		return vl_none(ENOMEM);
+		return vl_none(vl_no_memory());
 	rc = create(qp, init, &cap);
 	if (rc == 0 && (init->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0)
 		rc = vl_builder_init(qp, init, &cap);
@@ -207,7 +207,7 @@ vl_open_qp(struct ibv_context *ctx, struct ibv_qp_open_attr *attr)
 		return vl_none(vl_why(EINVAL, "XRC_RECV alone is opened, by NUM, XRCD and TYPE"));
 	qp = calloc(1, sizeof(*qp));
 	if (qp == NULL)
-		return vl_none(ENOMEM);
+		return vl_none(vl_no_memory());
 	if ((attr->comp_mask & IBV_QP_OPEN_ATTR_CONTEXT) != 0)
 		init.qp_context = attr->qp_context;
 	a = (struct rl_qp_open_attr){ xrcd->rl, attr->qp_num, qp };
@@ -442,7 +442,7 @@ post_copies(struct vl_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 		rc = rl_post_send(qp->rl, &copy, &failed);
 		if (rc != 0) {
 			*bad = wr;
-			return vl_result(rc);
+			return rc;
 		}
 	}
 	return 0;
@@ -454,7 +454,7 @@ vl_post_send(struct ibv_qp *pub, struct ibv_send_wr *wr, struct ibv_send_wr **ba
 	struct vl_qp *qp = (struct vl_qp *)pub;
 
 	if (__builtin_expect(pub->qp_type == IBV_QPT_UD || vl_context_of(pub->context)->windows, 0))
-		return post_copies(qp, wr, bad);
+		return vl_result(post_copies(qp, wr, bad));
 	return vl_result(rl_post_send(
 		qp->rl, (struct rl_send_wr *)(void *)wr, (struct rl_send_wr **)(void *)bad));
 }

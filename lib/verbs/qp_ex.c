@@ -322,7 +322,7 @@ vl_builder_init(
 		return vl_why(EOPNOTSUPP, "send_ops_flags has an operation that the type has not");
 	b = calloc(1, sizeof(*b));
 	if (b == NULL)
-		return ENOMEM;
+		return vl_no_memory();
 	qp->builder = b;
 	b->max_wr = cap->max_send_wr;
 	b->max_sge = cap->max_send_sge;
@@ -333,7 +333,7 @@ vl_builder_init(
 	b->bytes = calloc((size_t)b->max_wr + 1, b->max_inline + 1);
 	if (b->wr == NULL || b->sge == NULL || b->bytes == NULL) {
 		vl_builder_free(qp);
-		return ENOMEM;
+		return vl_no_memory();
 	}
 	pthread_mutex_init(&b->lock, NULL);
 	put_calls(qp);

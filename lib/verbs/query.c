@@ -229,7 +229,7 @@ _ibv_query_gid_ex(struct ibv_context *ctx, uint32_t port, uint32_t index,
 		return vl_result(vl_why(-EINVAL, VL_ONE_PORT));
 	/* ENODATA would be a hole in the table, and this one has none. */
 	if (index > INT32_MAX || ibv_query_gid(ctx, 1, (int)index, &gid) != 0)
-		return vl_result(-EINVAL);
+		return vl_result(vl_why(-EINVAL, "the port has no GID of this index"));
 	memset(entry, 0, entry_size);
 	put_entry(entry, entry_size, &gid, index);
 	return 0;

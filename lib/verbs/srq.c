@@ -13,13 +13,14 @@ _Static_assert(
 
 /* @param a type, domain and CQ, if it has them. */
 static struct ibv_srq *
-srq_new(struct ibv_pd *pd, void *srq_context, struct ibv_srq_attr *attr, struct rl_srq_init_attr *a)
+create_srq(
+	struct ibv_pd *pd, void *srq_context, struct ibv_srq_attr *attr, struct rl_srq_init_attr *a)
 {
 	struct vl_srq *srq = calloc(1, sizeof(*srq));
 	int rc;
 
 	if (srq == NULL)
-		return vl_none(ENOMEM);
+		return vl_none(vl_no_memory());
 	a->srq_context = srq;
 	a->attr.max_wr = attr->max_wr;
 	a->attr.max_sge = attr->max_sge;
@@ -44,7 +45,7 @@ ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init)
 {
 	struct rl_srq_init_attr a = { .srq_type = RL_SRQT_BASIC };
 
-	return srq_new(pd, init->srq_context, &init->attr, &a);
+	return create_srq(pd, init->srq_context, &init->attr, &a);
 }
 
 struct ibv_srq *
@@ -58,15 +59,16 @@ vl_create_srq_ex(struct ibv_context *ctx, struct ibv_srq_init_attr_ex *init)
 
 	(void)ctx;
 	if ((init->comp_mask & ~known) != 0 || type > IBV_SRQT_XRC)
-		return vl_none(EOPNOTSUPP);
+		return vl_none(vl_why(EOPNOTSUPP, "a comp_mask or a type that no SRQ has here"));
 	if ((init->comp_mask & IBV_SRQ_INIT_ATTR_PD) == 0 ||
 		(type == IBV_SRQT_XRC) != ((init->comp_mask & of_xrc) == of_xrc))
-		return vl_none(EINVAL);
+		return vl_none(
+			vl_why(EINVAL, "without a pd, or type XRC without its domain and CQ"));
 	if (type == IBV_SRQT_XRC) {
 		a.xrcd = ((struct vl_xrcd *)init->xrcd)->rl;
 		a.cq = ((struct vl_cq *)init->cq)->rl;
 	}
-	return srq_new(init->pd, init->srq_context, &init->attr, &a);
+	return create_srq(init->pd, init->srq_context, &init->attr, &a);
 }
 
 int

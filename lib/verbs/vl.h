@@ -157,6 +157,13 @@ int vl_why(int err, const char *why);
 #define vl_result(rc) vl_result_of(__func__, rc)
 #define vl_none(err)  vl_none_of(__func__, err)
 
+/** The same where there is no memory. @return ENOMEM. */
+static inline int
+vl_no_memory(void)
+{
+	return vl_why(ENOMEM, "out of memory");
+}
+
 #define VL_ONE_PORT "a device has one port, number 1"
 
 /** A call of verbs that returns an errno. @param rc of librocelane: 0 or -errno. */

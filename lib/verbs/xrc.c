@@ -14,7 +14,7 @@ open_shared(struct vl_context *c, int fd, int oflags, struct rl_xrcd **out)
 	char name[41];
 
 	if (fstat(fd, &st) != 0)
-		return -errno;
+		return vl_why(-errno, "the file of the domain cannot be looked at");
 	snprintf(name, sizeof(name), "file-%llx-%llx", (unsigned long long)st.st_dev,
 		(unsigned long long)st.st_ino);
 	return rl_open_xrcd(c->rl, name, oflags, out);
@@ -29,10 +29,11 @@ open_xrcd(struct ibv_context *ctx, struct ibv_xrcd_init_attr *init)
 	int rc;
 
 	if (init->comp_mask != needed)
-		return vl_none(init->comp_mask > needed ? EOPNOTSUPP : EINVAL);
+		return vl_none(vl_why(init->comp_mask > needed ? EOPNOTSUPP : EINVAL,
+			"a comp_mask that is not FD and OFLAGS"));
 	x = calloc(1, sizeof(*x));
 	if (x == NULL)
-		return vl_none(ENOMEM);
+		return vl_none(vl_no_memory());
 	rc = rl_alloc_pd(c->rl, &x->pd);
 	if (rc == 0)
 		rc = init->fd < 0 ? rl_create_xrcd(c->rl, &x->rl)

@@ -377,6 +377,7 @@ class Run(Runs):
         _, _, err = self.run_it("-p", os.environ["VERBS_WINDOWS"])
         self.assertRegex(err, "(?m)^rocelane: ibv_dereg_mr: Device or resource busy .*windows")
         for call, why in (("ibv_modify_qp", "one port"), ("ibv_create_ah", "one port"),
+                          ("ibv_create_srq_ex", "without a pd"),
                           ("ibv_create_ah", "gid 99 does not exist"),
                           ("ibv_create_ah", "IPv4, the other IPv6"),
                           ("ibv_create_ah", "RoCE has no LIDs")):

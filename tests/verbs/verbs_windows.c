@@ -140,9 +140,11 @@ static void
 no_paths(void)
 {
 	struct ibv_ah_attr ah = { .is_global = 1, .port_num = 2, .grh = { .dgid = e[1].gid } };
+	struct ibv_srq_init_attr_ex srq = { .comp_mask = IBV_SRQ_INIT_ATTR_TYPE };
 	struct ibv_qp_attr a = { .port_num = 2 };
 
 	CHECK(ibv_dealloc_pd(e[0].pd) == EBUSY);
+	CHECK(ibv_create_srq_ex(e[0].ctx, &srq) == NULL && errno == EINVAL);
 	CHECK(ibv_modify_qp(e[0].qp, &a, IBV_QP_PORT) == EINVAL);
 	CHECK(ibv_create_ah(e[0].pd, &ah) == NULL && errno == EINVAL);
 	ah.port_num = 1;
