@@ -27,14 +27,16 @@ names_init(struct names *t)
 	t->n = 0;
 	t->mask = FIRST_BUCKETS - 1;
 	t->bucket = calloc(FIRST_BUCKETS, sizeof(t->bucket[0]));
-	return t->bucket != NULL ? 0 : -ENOMEM;
+	t->by_number = calloc(FIRST_BUCKETS, sizeof(t->by_number[0]));
+	return t->bucket != NULL && t->by_number != NULL ? 0 : -ENOMEM;
 }
 
 void
 names_fini(struct names *t)
 {
 	free(t->bucket);
-	t->bucket = NULL;
+	free(t->by_number);
+	t->bucket = t->by_number = NULL;
 }
 
 struct named *
@@ -47,12 +49,27 @@ names_find(const struct names *t, const char *name)
 	return o;
 }
 
+struct named *
+names_numbered(const struct names *t, uint32_t number)
+{
+	struct named *o = t->by_number[number & t->mask];
+
+	while (o != NULL && o->number != number)
+		o = o->numbered;
+	return o;
+}
+
 static void
 link_in(struct names *t, struct named *o)
 {
 	struct named **head = &t->bucket[hash_of(o->name) & t->mask];
 
 	o->chain = *head;
+	*head = o;
+	if (o->number == 0)
+		return;
+	head = &t->by_number[o->number & t->mask];
+	o->numbered = *head;
 	*head = o;
 }
 
@@ -62,27 +79,21 @@ grow(struct names *t)
 {
 	const uint32_t entries = (t->mask + 1) * 2;
 	struct named **bucket = calloc(entries, sizeof(bucket[0]));
+	struct named **by_number = calloc(entries, sizeof(by_number[0]));
 	struct named *o;
 
-	if (bucket == NULL)
+	if (bucket == NULL || by_number == NULL) {
+		free(bucket);
+		free(by_number);
 		return;
+	}
 	free(t->bucket);
+	free(t->by_number);
 	t->bucket = bucket;
+	t->by_number = by_number;
 	t->mask = entries - 1;
 	TAILQ_FOREACH (o, &t->all, all)
 		link_in(t, o);
-}
-
-static bool
-is_taken(const struct names *t, uint32_t number)
-{
-	const struct named *o;
-
-	TAILQ_FOREACH (o, &t->all, all) {
-		if (o->number == number)
-			return true;
-	}
-	return false;
 }
 
 uint32_t
@@ -92,7 +103,7 @@ names_number(struct names *t, struct named *o)
 	do {
 		t->again = t->again || t->last == NAMES_NUMBER_MAX;
 		t->last = (t->last + (t->again ? STRIDE : 1)) & NAMES_NUMBER_MAX;
-	} while (t->last == 0 || (t->again && is_taken(t, t->last)));
+	} while (t->last == 0 || (t->again && names_numbered(t, t->last) != NULL));
 	o->number = t->last;
 	return o->number;
 }
@@ -111,6 +122,16 @@ names_add(struct names *t, struct named *o, const char *name)
 	return 0;
 }
 
+static void
+unlink_number(struct names *t, const struct named *o)
+{
+	struct named **at = &t->by_number[o->number & t->mask];
+
+	while (*at != o)
+		at = &(*at)->numbered;
+	*at = o->numbered;
+}
+
 void
 names_remove(struct names *t, struct named *o)
 {
@@ -119,6 +140,8 @@ names_remove(struct names *t, struct named *o)
 	while (*at != o)
 		at = &(*at)->chain;
 	*at = o->chain;
+	if (o->number != 0)
+		unlink_number(t, o);
 	TAILQ_REMOVE(&t->all, o, all);
 	t->n--;
 }

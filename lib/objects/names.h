@@ -17,8 +17,9 @@
 
 struct named {
 	TAILQ_ENTRY(named) all;
-	struct named *chain;
-	uint32_t number; /* names_number(); 0: it needs none */
+	struct named *chain;    /* of names that have one hash */
+	struct named *numbered; /* the same of numbers */
+	uint32_t number;        /* names_number(); 0: it needs none */
 	char name[CONF_NAME_MAX];
 };
 
@@ -27,7 +28,8 @@ struct named {
 struct names {
 	TAILQ_HEAD(named_list, named) all;
 	struct named **bucket;
-	uint32_t mask;
+	struct named **by_number;
+	uint32_t mask; /* of both */
 	uint32_t n;
 	uint32_t last; /* number that was given away */
 	bool again;    /* each of them was given away once */
@@ -42,6 +44,8 @@ struct named *names_find(const struct names *t, const char *name);
 /** The same, with the refusal (ENOENT) filled in. @param kind "pd": for the sentence. */
 struct named *names_get(
 	const struct names *t, const char *kind, const char *name, struct refusal *r);
+/** Object of this number, or NULL. Cost: one look, and one at each that falls together with it. */
+struct named *names_numbered(const struct names *t, uint32_t number);
 /**
  * Is the name free, and is there room for one more?
  * @return 0 or a refusal: EEXIST, ENOSPC.
@@ -50,7 +54,7 @@ int names_check(const struct names *t, const char *kind, const char *name, struc
 /**
  * A number that no other object of the table has, 1 to NAMES_NUMBER_MAX, before it is added. Who
  * makes and destroys objects for hours comes round: then a number is given away again that was
- * not for as long as that. Cost: from there on a look at each object.
+ * not for as long as that.
  */
 uint32_t names_number(struct names *t, struct named *o);
 /** @return 0, or -EEXIST. */

@@ -17,15 +17,7 @@ object_cq_find(struct objects *objs, const char *name, struct refusal *r)
 struct object_cq *
 object_cq_by_id(struct objects *objs, uint32_t id)
 {
-	struct named *o;
-
-	TAILQ_FOREACH (o, &objs->cqs.all, all) {
-		struct object_cq *cq = (struct object_cq *)(void *)o;
-
-		if (cq->q.id == id)
-			return cq;
-	}
-	return NULL;
+	return (struct object_cq *)(void *)names_numbered(&objs->cqs, id);
 }
 
 int

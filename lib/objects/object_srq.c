@@ -18,15 +18,7 @@ object_srq_find(struct objects *objs, const char *name, struct refusal *r)
 struct object_srq *
 object_srq_by_id(struct objects *objs, uint32_t id)
 {
-	struct named *o;
-
-	TAILQ_FOREACH (o, &objs->srqs.all, all) {
-		struct object_srq *srq = (struct object_srq *)(void *)o;
-
-		if (srq->q.id == id)
-			return srq;
-	}
-	return NULL;
+	return (struct object_srq *)(void *)names_numbered(&objs->srqs, id);
 }
 
 /* Where a ring is: in an area of its own, or in a place of a client's. */

@@ -228,13 +228,7 @@ regions_meant(struct objects *objs, const struct owner *viewer, const struct mem
 const char *
 regions_pd_name(const struct objects *objs, uint32_t id)
 {
-	const struct named *n;
+	const struct named *pd = names_numbered(&objs->pds, id);
 
-	TAILQ_FOREACH (n, &objs->pds.all, all) {
-		const struct object_pd *pd = (const struct object_pd *)(const void *)n;
-
-		if (pd->id == id)
-			return pd->n.name;
-	}
-	return "";
+	return pd != NULL ? pd->name : "";
 }

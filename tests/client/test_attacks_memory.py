@@ -389,6 +389,41 @@ class Failures(Case):
             c.close()
         self.assert_back()
 
+    def overflowing(self, c, rings):
+        """A queue of one completion, and a queue pair that will flush two receives into it."""
+        cq = c.call("client_cq_create", cqe=1)["handle"]
+        qp = c.call("client_qp_create", pd=1, send_cq=cq, recv_cq=cq, qp_type="RC", max_send_wr=1,
+                    max_recv_wr=2, max_send_sge=1, max_recv_sge=1, max_inline_data=0)
+        c.call("client_qp_modify", qp_num=qp["qp_num"], qp_state="INIT", port="left", pkey=0xffff,
+               qp_access_flags=[])
+        self.assertEqual(0, qp["rq"]["area"])
+        at = qp["rq"]["offset"]
+        rings[at:at + 4] = (2).to_bytes(4, "little")    # its producer's index
+        return qp["qp_num"]
+
+    def test_many_events_beside_many_queues(self):
+        """Each queue would be looked at for each event."""
+        conns = [self.client() for _ in range(11)]
+        for c in conns:
+            with contextlib.suppress(jsonrpc.RpcError):     # as many as there may be
+                while True:
+                    c.call("client_cq_create", cqe=1)
+        c, told = self.client(), []
+        area = next(fd for fd in c.fds if stat.S_ISREG(os.fstat(fd).st_mode))
+        with mmap.mmap(area, 0) as rings:
+            c.call("client_pd_create")
+            qps = [self.overflowing(c, rings) for _ in range(200)]
+        for qp_num in qps:
+            c.call("client_qp_modify", qp_num=qp_num, qp_state="ERR")
+        with jsonrpc.Connection(SOCKET, 60) as op, control_turns(op) as longest:
+            self.assertTrue(soon(lambda: told.extend(
+                e["cq"] for e in c.call("client_events", max=256)) or len(told) == 200))
+        self.assertLess(longest[0], TURN_S)
+        self.assertEqual(list(range(1, 201)), sorted(told))
+        for c in conns + [c]:
+            c.close()
+        self.assert_back()
+
 
 if __name__ == "__main__":
     unittest.main()

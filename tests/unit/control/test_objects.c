@@ -215,14 +215,18 @@ srq(void **state UNUSED)
 	assert_int_equal(rpc_code("srq_destroy", "{\"name\":\"s\"}"), REFUSED(ENOENT));
 }
 
+/* Each is found by its name, and by its number. */
 static void
 many_names(void **state UNUSED)
 {
+	const struct names *pds = &control_objects(fake.c)->pds;
+	uint32_t numbers[1000];
 	char params[64];
 
 	for (unsigned int i = 0; i < 1000; i++) {
 		snprintf(params, sizeof(params), "{\"name\":\"pd-%u\"}", i);
 		json_decref(rpc_ok("pd_create", params));
+		numbers[i] = TAILQ_LAST(&pds->all, named_list)->number;
 	}
 	for (unsigned int i = 0; i < 1000; i += 2) {
 		snprintf(params, sizeof(params), "{\"name\":\"pd-%u\"}", i);
@@ -231,6 +235,9 @@ many_names(void **state UNUSED)
 	for (unsigned int i = 1; i < 1000; i += 2) {
 		snprintf(params, sizeof(params), "{\"name\":\"pd-%u\"}", i);
 		assert_int_equal(rpc_code("pd_create", params), REFUSED(EEXIST));
+		snprintf(params, sizeof(params), "pd-%u", i);
+		assert_string_equal(names_numbered(pds, numbers[i])->name, params);
+		assert_null(names_numbered(pds, numbers[i - 1]));
 	}
 }
 
