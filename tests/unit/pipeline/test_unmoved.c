@@ -179,6 +179,56 @@ REQ_CLS_F_01_full_when_it_fails(void **state)
 	}
 }
 
+/*
+ * REQ-CLS-F-01, QP-11: the same of a request at fault on a service without ACKs. Its error is lost,
+ * so the send queue does not just stop, as it would in SQE.
+ */
+static void
+REQ_CLS_F_01_full_for_a_fault(void **state)
+{
+	const struct qp_alloc_params params = { .type = QPT_UC,
+		.max_recv_wr = 1,
+		.max_recv_sge = 1,
+		.max_send_wr = 2,
+		.max_send_sge = 1 };
+
+	for (uint32_t full = 0; full < 2; full++) {
+		struct bed *b = *state;
+		struct qp *qp = bed_qp_with(b, QPN + 1, PEER_QPN + 1, &params);
+		struct mbox_msg m = { .type = MBOX_QP_POSTED, .qp.qp = qp };
+		struct ring producer;
+
+		ring_attach(
+			&producer, qp->sq.ring.sh, qp->sq.ring.mask + 1, qp->sq.ring.stride, false);
+		for (uint32_t i = 0; i < 2; i++) {
+			struct ring_send_wqe *wqe = ring_produce_slot(&producer, 2);
+
+			memset(wqe, 0, producer.stride);
+			wqe->opcode = WR_RDMA_WRITE;
+			wqe->flags = SEND_SIGNALED;
+			wqe->num_sge = 1;
+			wqe->sge[0] = (struct ring_sge){ MR_VA, 8, i == 0 ? MR_KEY : 0xbad };
+			ring_produce_commit(&producer);
+		}
+		b->cq.ring.limit = 2 - full;
+		assert_int_equal(bed_tell(b, &m), 0);
+		bed_turns(b);
+		assert_int_equal(bed_cqe(b).status, WC_SUCCESS);
+		bed_up(b, MBOX_FATAL);
+		assert_int_equal(qp_state_of(qp), full != 0 ? QPS_ERR : QPS_SQE);
+		if (full != 0) {
+			assert_int_equal(bed_up(b, MBOX_EVENT).ev.event, EVENT_CQ_ERR);
+			assert_int_equal(bed_up(b, MBOX_EVENT).ev.event, EVENT_QP_FATAL);
+		} else {
+			assert_int_equal(bed_cqe(b).status, WC_LOC_PROT_ERR);
+		}
+		bed_no_cqe(b);
+		bed_no_up(b);
+		bed_qp_gone(b, qp);
+		again(state);
+	}
+}
+
 /* AE-12: the flight recorder has the packet that armed the path, once. */
 static void
 AE_12_traced_path(void **state)
@@ -245,6 +295,7 @@ main(void)
 		TEST(RESP_SEQ_13_bad_icrc_keeps_the_latch),
 		TEST(REQ_RETRY_05_ghosts_change_nothing),
 		TEST(REQ_CLS_F_01_full_when_it_fails),
+		TEST(REQ_CLS_F_01_full_for_a_fault),
 		TEST(AE_12_traced_path),
 		TEST(QP_11_SQE_is_not_left_unknowingly),
 	};
