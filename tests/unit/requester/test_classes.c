@@ -306,6 +306,12 @@ QP_09_drained_at_once(void **state)
 	ack(s, S, ACK);
 	assert_true(requester_drain(&s->r, true));
 	assert_int_equal(pump(s), REQ_DRAINED);
+	/* What is posted and was not begun is not waited for. */
+	requester_drain(&s->r, false);
+	post_sends(s, 2);
+	assert_true(requester_drain(&s->r, true));
+	assert_int_equal(pump(s), REQ_DRAINED);
+	assert_int_equal(s->n, 0);
 }
 
 /* QP-09 with nothing signalled and half a message sent: it goes to its end, and asks. */
