@@ -4,7 +4,7 @@ import dut
 import variant
 from dut import E, MS, QPN, RKEY, VA, Ack, Nak
 from dut_req import S, ReqCase
-from roce import NAK_INV, NAK_RAE, NAK_ROE, READ_ONLY, aeth, data
+from roce import NAK_INV, NAK_RAE, NAK_ROE, READ_ONLY, SYN_RNR, aeth, data
 
 # lib/ring/tables/event_codes.def
 REPORT, CQ_OPERATION, SUSPEND_COMPLETE, DOUBT, EXHAUSTION = 0x001, 0x002, 0x003, 0x011, 0x012
@@ -69,6 +69,17 @@ class Events(dut.DutCase):
         self.assertEqual([("COMM_EST", QPN)], [(e["event_type"], e["qp_num"]) for e in got])
         self.resp(recv=4)
         self.expect(self.feed(self.peer.send_only(E)), Ack(E, 1))
+        self.assertEqual([], self.rpc("async_events", max=64))
+
+    def test_AE_05_once_whatever_changes_later(self):
+        """In RTR, where attributes come without a new state."""
+        self.resp(qp_state="RTR", recv=4)
+        self.feed(self.peer.send_only(E))
+        self.assertEqual(["COMM_EST"], [e["event_type"] for e in
+                                        self.rpc("async_events", max=64)])
+        for method in ("trace_stop", "trace_start"):
+            self.rpc(method, qp_num=QPN)
+        self.expect(self.feed(self.peer.send_only(E + 1)), Ack(E + 1, 2))
         self.assertEqual([], self.rpc("async_events", max=64))
 
     def test_AE_05_a_stale_duplicate_says_nothing(self):
@@ -311,6 +322,34 @@ class Producers(ReqCase):
         self.post_raw(self.wr("SEND", sg_list=[{"lkey": "0x7777", "addr": "0x10", "length": 9}]))
         self.dut.run()
         self.assertEqual(INVALID_KEY, self.last())
+
+    def test_AEQ_11_what_the_requester_tells_beside_the_completion(self):
+        """ae.with_cqe: the event is that of the completion's status."""
+        def answered(syndrome):
+            self.sends(1, 10)
+            self.nak(S, syndrome)
+
+        def read_short():
+            self.post(self.wr("RDMA_READ", 10))
+            self.feed(self.read_resp(READ_ONLY, S, b"123456789"))
+
+        def fault():
+            self.post_raw(self.wr("SEND", sg_list=[
+                {"lkey": "0x7777", "addr": "0x10", "length": 9}]))
+            self.dut.run()
+
+        rows = (("REM_INV_REQ_ERR", "QP_REQ_ERR", lambda: answered(NAK_INV)),
+                ("REM_ACCESS_ERR", "QP_ACCESS_ERR", lambda: answered(NAK_RAE)),
+                ("REM_OP_ERR", "QP_FATAL", lambda: answered(NAK_ROE)),
+                ("RNR_RETRY_EXC_ERR", "QP_FATAL", lambda: answered(SYN_RNR + 12)),
+                ("LOC_LEN_ERR", "QP_FATAL", read_short),
+                ("LOC_PROT_ERR", "QP_ACCESS_ERR", fault))
+        for status, event, act in rows:
+            with self.subTest(status):
+                self.req(rnr_retry=0, knobs={"ae.with_cqe": "on"})
+                act()
+                self.assertEqual([(100, status)], self.statuses())
+                self.assertEqual([(event, QPN)], self.event_types())
 
     def test_AEQ_09_AEQ_10_silence(self):
         """Doubt when half of the retries are used up, which nobody is told; then RETRIES."""
