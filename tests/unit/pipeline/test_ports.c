@@ -109,6 +109,35 @@ no_neighbor(void **state)
 	expect_ack(b, 0x1f, E + 6, 4);
 }
 
+/*
+ * Without the peer's MAC a QP answers where its packets come from, if their sender knows it:
+ * they are the ones that it waits for.
+ */
+static void
+whose_packets_tell_the_mac(void **state)
+{
+	struct bed *b = *state;
+	struct qp_attr attr = b->qp->attr;
+	struct wire_fields f[] = { write_only(E - 1, MR_VA, 64), write_only(E + 1, MR_VA, 64),
+		read_request(E - 1, MR_VA, 64), { .opcode = OP_RC_ACKNOWLEDGE, .psn = psn(S) },
+		{ .opcode = OP_RC_READ_RESPONSE_ONLY, .psn = psn(S - 1) },
+		{ .opcode = OP_CNP, .psn = psn(E) }, write_only(E, MR_VA, 64) };
+
+	attr.path_resolved = false;
+	assert_int_equal(bed_modify(b, b->qp, &attr, QP_ATTR_AV), 0);
+	for (size_t i = 0; i < ARRAY_LEN(f); i++) {
+		const bool last = i + 1 == ARRAY_LEN(f);
+
+		bed_send(b, &f[i]);
+		bed_turns(b);
+		assert_int_equal((b->qp->flags & QPF_RESOLVED) != 0, last);
+		assert_int_equal(b->qp->attr.path_resolved, last);
+		if (!last)
+			expect_silence(b);
+	}
+	expect_ack(b, 0x1f, E, 1);
+}
+
 int
 main(void)
 {
@@ -116,6 +145,7 @@ main(void)
 		TEST(full_port),
 		TEST(backlog_drop),
 		TEST(no_neighbor),
+		TEST(whose_packets_tell_the_mac),
 	};
 
 	return cmocka_run_group_tests(tests, bed_group_setup, NULL);
