@@ -147,12 +147,17 @@ REQ_CLS_B_05_malformed_requests(void **state)
 		{ WR_SEND, 0, 1, UINT32_C(0x80000001), 0, LOC_LEN },
 		{ WR_RDMA_WRITE, 0, 4, UINT32_MAX, 0, LOC_LEN },
 		{ WR_SEND, 0, 1, UINT32_C(0x80000000), 0, LOC_PROT },
+		/* ops.placement=off; with it on, too: a FLUSH of no type */
+		{ WR_ATOMIC_WRITE, 0, 1, 8, 0, LOC_QP_OP },
+		{ WR_FLUSH, 0, 0, 0, 0, LOC_QP_OP },
+		{ WR_FLUSH, 0, 0, 0, 0, LOC_QP_OP },
 	};
 	struct bed *b = *state;
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		struct ring_send_wqe *wqe = put(10, rows[i].opcode, rows[i].len);
 
+		b->qp->req.knobs = i + 1 == ARRAY_LEN(rows) ? REQ_KNOB_PLACEMENT : 0;
 		wqe->num_sge = rows[i].num_sge;
 		for (uint32_t k = 1; k < 4; k++)
 			wqe->sge[k] = wqe->sge[0];
