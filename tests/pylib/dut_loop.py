@@ -17,6 +17,7 @@ class LoopCase(dut.DutCase):
 
     CONFIG = {"ports": PORTS}
     LOCAL = False               # the ports' addresses are local destinations: nothing may leave
+    ACCESS = ALL_REMOTE         # to the regions
 
     def setUp(self):
         super().setUp()
@@ -24,7 +25,7 @@ class LoopCase(dut.DutCase):
         self.clear()
         for name, rkey, fill in (("asker", 0x101, "pattern:1"), ("answerer", 0x202, "pattern:2")):
             self.make("mr_register", name=name, pd="pd0", length=LEN, addr=hex(rkey << 32),
-                      rkey=hex(rkey), access=ALL_REMOTE, fill=fill)
+                      rkey=hex(rkey), access=self.ACCESS, fill=fill)
         self.make("cq_create", name="scq", cqe=4096)
         self.make("cq_create", name="rcq", cqe=4096)
         self.wr_id = 0
