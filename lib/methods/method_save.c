@@ -34,21 +34,44 @@ state_to_save(const struct admin_qp *rec)
 	}
 }
 
-/* A path whose route is gone works on with the MAC that it has found; a new one would have none. */
-static void
-keep_reachable(const struct methods *ctx, const struct admin_qp *rec, struct conf_qp *q)
+/* @return false: no route leads there any more, and nobody has told a MAC. */
+static bool
+is_reachable(const struct methods *ctx, int16_t port, const struct wire_path *path, bool resolved,
+	struct conf_ah *ah)
 {
 	struct conf_ip hop;
 
-	if ((q->given & QP_ATTR_AV) == 0 || (q->ah_attr.given & CONF_AH_DEST_MAC) != 0 ||
-		rec->port < 0 || conf_ip_is_group(&q->ah_attr.dest_ip) ||
-		routes_hop(ctx->net, (uint16_t)rec->port, &q->ah_attr.dest_ip, &hop))
-		return;
-	q->ah_attr.given |= CONF_AH_DEST_MAC;
-	memcpy(q->ah_attr.dest_mac, rec->attr.path.dmac, sizeof(q->ah_attr.dest_mac));
-	if (!rec->attr.path_resolved && q->qp_state > QPS_INIT) {
+	if ((ah->given & CONF_AH_DEST_MAC) != 0 || port < 0 || conf_ip_is_group(&ah->dest_ip) ||
+		routes_hop(ctx->net, (uint16_t)port, &ah->dest_ip, &hop))
+		return true;
+	ah->given |= CONF_AH_DEST_MAC;
+	memcpy(ah->dest_mac, path->dmac, sizeof(ah->dest_mac));
+	return resolved;
+}
+
+/*
+ * A path whose route is gone works on with the MAC that it has found; a new one would have none.
+ * A QP without its path has no alternate one either.
+ */
+static void
+keep_reachable(const struct methods *ctx, const struct admin_qp *rec, struct conf_qp *q)
+{
+	const struct qp_attr *a = &rec->attr;
+	const uint64_t alternate = QP_ATTR_ALT_PATH | QP_ATTR_PATH_MIG_STATE | CONF_QP_ALT_PORT |
+				   CONF_QP_ALT_TIMEOUT | CONF_QP_ALT_PKEY;
+
+	if ((q->given & QP_ATTR_AV) != 0 &&
+		!is_reachable(ctx, rec->port, &a->path, a->path_resolved, &q->ah_attr) &&
+		q->qp_state > QPS_INIT) {
 		q->qp_state = QPS_INIT;
 		q->given &= ~(uint64_t)QP_ATTR_AV;
+	}
+	if ((q->given & QP_ATTR_ALT_PATH) != 0 &&
+		(q->qp_state == QPS_INIT ||
+			!is_reachable(ctx, rec->alt_port >= 0 ? rec->alt_port : rec->port,
+				&a->alt_path, a->alt_resolved, &q->alt_ah_attr))) {
+		q->path_mig_state = MIG_MIGRATED;
+		q->given &= ~alternate;
 	}
 }
 

@@ -110,13 +110,24 @@ class Save(unittest.TestCase):
                       send_cq=config["cqs"][0]["name"], recv_cq=config["cqs"][0]["name"],
                       port=name, qp_state="RTR", dest_qp_num=9, rq_psn=7, path_mtu=256,
                       ah_attr={"dest_ip": "10.80.0.5", "dest_mac": mac})
+        away, near = {"dest_ip": "10.80.0.5"}, {"dest_ip": "10.77.0.2"}
+        known = dict(away, dest_mac="02:00:00:00:00:77")
+        for number, path, other in ((62, near, away), (63, near, known), (64, away, near),
+                                    (65, known, away)):
+            conn.call("qp_create", qp_num=number, qp_type="RC", pd=config["pds"][0],
+                      send_cq=config["cqs"][0]["name"], recv_cq=config["cqs"][0]["name"],
+                      port=name, qp_state="RTS", dest_qp_num=9, rq_psn=7, sq_psn=7,
+                      path_mtu=256, ah_attr=path, alt_ah_attr=other, alt_timeout=9,
+                      path_mig_state="REARM")
         conn.call("route_del", port=name, to="10.80.0.0/16")
         saved = conn.call("save_config")
         port, states = saved["ports"][0], {q["qp_num"]: q["qp_state"] for q in saved["qps"]}
         self.assertEqual(("10G", 4096), (port["bottleneck"]["rate"], port["impair"]["held_max"]))
         self.assertEqual([("drop", 5)], [(r["action"], r["psn"]) for r in port["impair"]["rules"]])
         self.assertNotIn("bottleneck", port["impair"])
-        self.assertEqual({60: "RTR", 61: "INIT"}, states)
+        self.assertEqual({60: "RTR", 61: "INIT", 62: "RTS", 63: "RTS", 64: "INIT", 65: "RTS"},
+                         states)
+        self.assertEqual([63], [q["qp_num"] for q in saved["qps"] if "alt_ah_attr" in q])
         del saved["control"]
         again = self.start(saved)
         conn.call("impair_set", port=name, impair=None)
