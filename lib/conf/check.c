@@ -76,11 +76,12 @@ conf_check_mr(void *obj, enum conf_mode mode UNUSED, struct conf_errors *err)
 	const struct conf_mr *mr = obj;
 	const char *fault = verbs_region_fault(mr->access);
 
-	if (mr->length != 0 && mr->addr > UINT64_MAX - (mr->length - 1))
+	/* The byte behind it has an address, too. */
+	if (mr->addr > UINT64_MAX - mr->length)
 		conf_fault(err, "addr",
 			"0x%" PRIx64 " plus length %" PRIu64 " wraps around: at most "
 			"0x%" PRIx64 " for this length",
-			mr->addr, mr->length, UINT64_MAX - (mr->length - 1));
+			mr->addr, mr->length, UINT64_MAX - mr->length);
 	if (fault != NULL)
 		conf_fault(err, "access", "%s", fault);
 	if ((mr->access & ACCESS_ZERO_BASED) != 0 && (mr->given & CONF_MR_ADDR) != 0 &&

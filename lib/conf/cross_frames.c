@@ -185,13 +185,48 @@ path_check(const struct conf *c, uint32_t i, bool alternate, struct longest *lon
 		longest[p - c->ports] = (struct longest){ frame, i };
 }
 
+/* getopt_long() takes the beginning of a name, too. "--p" is nothing else's. */
+static bool
+is_proc_type(const char *s)
+{
+	const size_t n = strcspn(s, "=");
+
+	return n > 2 && n <= strlen("--proc-type") && strncmp(s, "--proc-type", n) == 0;
+}
+
+/* The process type that the i-th argument says, or NULL. */
+static const char *
+proc_type_of(char *const *eal, uint32_t i)
+{
+	const char *s = eal[i];
+
+	if (s == NULL)
+		return NULL;
+	if (is_proc_type(s) && strchr(s, '=') != NULL)
+		return strchr(s, '=') + 1;
+	return i > 0 && eal[i - 1] != NULL && is_proc_type(eal[i - 1]) &&
+			       strchr(eal[i - 1], '=') == NULL
+		       ? s
+		       : NULL;
+}
+
 bool
 conf_eal_fault(char *const *eal, uint32_t i, char *buf, size_t room)
 {
-	const char *vdev = vdev_of(eal, i);
+	const char *vdev = vdev_of(eal, i), *type = proc_type_of(eal, i);
 
 	if (eal[i] != NULL && strcmp(eal[i], "--") == 0) {
 		snprintf(buf, room, "ends EAL's arguments, and nobody reads what is behind it");
+		return true;
+	}
+	if (eal[i] != NULL && (strcmp(eal[i], "-h") == 0 || strcmp(eal[i], "--help") == 0)) {
+		snprintf(buf, room, "prints EAL's options, and starts nothing: leave it out");
+		return true;
+	}
+	if (type != NULL && strcmp(type, "primary") != 0) {
+		snprintf(buf, room,
+			"%s: rocelane is a primary process; give another --file-prefix beside another one",
+			type);
 		return true;
 	}
 	if (vdev == NULL || strncmp(vdev, "net_pair", 8) != 0)

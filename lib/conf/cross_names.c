@@ -113,6 +113,17 @@ refer(const struct entries *e, const char *key, const char *name, struct conf_er
 			name, e->array, e->v[0].name);
 }
 
+static void
+refer_worker(const struct conf *c, const struct conf_qp *qp, struct conf_errors *err)
+{
+	if ((qp->given & CONF_QP_WORKER) != 0 && c->lcores.n_workers != 0 &&
+		qp->worker >= c->lcores.n_workers)
+		conf_fault(err, "worker",
+			"%u does not exist: must be a number from 0 to %u, "
+			"an index into /lcores/workers",
+			qp->worker, c->lcores.n_workers - 1);
+}
+
 struct tables {
 	struct entries port, device, pd, mr, cq, xrcd, srq, mw;
 };
@@ -155,12 +166,7 @@ refer_all(const struct conf *c, const struct tables *t, struct conf_errors *err)
 		refer(&t->cq, "recv_cq", qp->recv_cq, err);
 		refer(&t->srq, "srq", qp->srq, err);
 		refer(&t->xrcd, "xrcd", qp->xrcd, err);
-		if ((qp->given & CONF_QP_WORKER) != 0 && c->lcores.n_workers != 0 &&
-			qp->worker >= c->lcores.n_workers)
-			conf_fault(err, "worker",
-				"%u does not exist: must be a number from 0 to %u, "
-				"an index into /lcores/workers",
-				qp->worker, c->lcores.n_workers - 1);
+		refer_worker(c, qp, err);
 		conf_leave(err, mark);
 	}
 }
@@ -182,6 +188,7 @@ refer_listeners(const struct conf *c, const struct tables *t, struct conf_errors
 		refer(&t->cq, "recv_cq", l->qp.recv_cq, err);
 		refer(&t->srq, "srq", l->qp.srq, err);
 		refer(&t->xrcd, "xrcd", l->qp.xrcd, err);
+		refer_worker(c, &l->qp, err);
 		conf_leave(err, mark);
 	}
 }

@@ -145,16 +145,41 @@ conf_routes_save(const struct route_table *t, struct conf_port *out)
 	return 0;
 }
 
+static bool
+same_ip(const struct conf_ip *a, const struct conf_ip *b)
+{
+	return a->family == b->family && memcmp(a->addr, b->addr, sizeof(a->addr)) == 0;
+}
+
 bool
 conf_is_neighbor(const struct conf_port *p, const struct conf_ip *ip)
 {
 	for (uint32_t i = 0; i < p->n_neighbors; i++) {
-		const struct conf_ip *n = &p->neighbors[i].ip;
-
-		if (n->family == ip->family && memcmp(n->addr, ip->addr, sizeof(n->addr)) == 0)
+		if (same_ip(&p->neighbors[i].ip, ip))
 			return true;
 	}
 	return false;
+}
+
+/* Each address has one MAC. */
+static void
+neighbors_unique(const struct conf_port *p, uint32_t port, struct conf_errors *err)
+{
+	for (uint32_t i = 1; i < p->n_neighbors; i++) {
+		const struct conf_ip *ip = &p->neighbors[i].ip;
+		const uint32_t mark = err->at_len;
+		uint32_t k = 0;
+
+		while (k < i && !same_ip(&p->neighbors[k].ip, ip))
+			k++;
+		if (k == i || ip->family == 0)
+			continue; /* the first, or one that had a fault */
+		conf_enter(err, "neighbors");
+		conf_enter_index(err, i);
+		conf_fault(err, ip->family == 4 ? "ipv4" : "ipv6",
+			"has a MAC by /ports/%u/neighbors/%u already: keep one of them", port, k);
+		conf_leave(err, mark);
+	}
 }
 
 static void
@@ -213,6 +238,7 @@ conf_cross_routes(const struct conf *c, struct conf_errors *err)
 		const uint32_t mark = conf_enter(err, "ports");
 
 		conf_enter_index(err, i);
+		neighbors_unique(&c->ports[i], i, err);
 		rc = conf_routes_make(&c->ports[i], NULL, &tables[i], err);
 		conf_leave(err, mark);
 	}

@@ -54,6 +54,9 @@ static const struct fault {
 	{ L_CONTROL, "\"control\": { \"client_socket\": \"/run/rocelane.sock\" },",
 		"/control/client_socket", "must be another path than socket", 0 },
 	{ L_EAL, "\"eal\": [ \"--no-huge\", \"--\", \"x\" ],", "/eal/1", "ends EAL's arguments", 0 },
+	{ L_EAL, "\"eal\": [ \"--proc-type=secondary\" ],", "/eal/0", "a primary process", 0 },
+	{ L_EAL, "\"eal\": [ \"--proc-type\", \"auto\" ],", "/eal/1", "a primary process", 0 },
+	{ L_EAL, "\"eal\": [ \"-h\" ],", "/eal/0", "starts nothing", 0 },
 	/* ports */
 	{ L_PORT, "{ \"name\": \"p0\", \"device\": \"net_af_packet0\", \"rx_queues\": 3,",
 		"/ports/0/rx_queues", "3, but /lcores has 2 workers: each queue needs one of its own", 0 },
@@ -73,6 +76,9 @@ static const struct fault {
 	{ L_PORT_IP, "\"ipv4\": \"10.77.0.1\", \"mtu\": 70000,", "/ports/0/mtu", "from 256 to 16000", 0 },
 	{ L_NEIGHBORS, "\"neighbors\": [ { \"mac\": \"02:00:00:00:00:02\" } ] } ],",
 		"/ports/0/neighbors/0", "exactly one of ipv4 and ipv6, not none", 0 },
+	{ L_NEIGHBORS, "\"neighbors\": [ { \"ipv4\": \"10.77.0.2\", \"mac\": \"02:00:00:00:00:02\" }, "
+		"{ \"ipv4\": \"10.77.0.2\", \"mac\": \"02:00:00:00:00:03\" } ] } ],",
+		"/ports/0/neighbors/1/ipv4", "has a MAC by /ports/0/neighbors/0 already", 0 },
 	{ L_NEIGHBORS, "\"neighbors\": [ { \"ipv4\": \"10.77.0.2\" } ] } ],",
 		"/ports/0/neighbors/0/mac", "is missing", 0 },
 	{ L_NEIGHBORS, "\"neighbors\": [ { \"ipv4\": \"10.77.0.2\", \"ipv6\": \"fd77::2\", "
@@ -108,8 +114,8 @@ static const struct fault {
 		"/mrs/1/rkey", "0x1001 is taken by /mrs/0", 0 },
 	{ L_MR1, "{ \"name\": \"mr1\", \"pd\": \"pd0\", \"length\": 64, \"rkey\": \"0x100000000\" } ],",
 		"/mrs/1/rkey", "to 4294967295 (0xffffffff), or null, not", 0 },
-	{ L_MR1, "{ \"name\": \"mr1\", \"pd\": \"pd0\", \"length\": 64, \"addr\": \"0xffffffffffffffc1\" } ],",
-		"/mrs/1/addr", "wraps around: at most 0xffffffffffffffc0", 0 },
+	{ L_MR1, "{ \"name\": \"mr1\", \"pd\": \"pd0\", \"length\": 64, \"addr\": \"0xffffffffffffffc0\" } ],",
+		"/mrs/1/addr", "wraps around: at most 0xffffffffffffffbf", 0 },
 	{ L_MR1, "{ \"name\": \"mr1\", \"pd\": \"pd0\", \"length\": 64, \"addr\": \"0x10000000000000000\" } ],",
 		"/mrs/1/addr", "to 0xffffffffffffffff", 0 },
 	{ L_MR1, "{ \"name\": \"mr1\", \"pd\": \"pd0\", \"length\": 64, \"addr\": \"12\" } ],",

@@ -130,13 +130,13 @@ sizes_and_numbers(void **state UNUSED)
 	} rows[] = {
 		{ "\"length\": 4096, \"addr\": 0", 4096, 0 },
 		{ "\"length\": \"4096\", \"addr\": \"0X0\"", 4096, 0 },
-		{ "\"length\": \"0x1000\", \"addr\": \"0xFFFFFFFFFFFFF000\"", 4096,
-			0xfffffffffffff000 },
+		{ "\"length\": \"0x1000\", \"addr\": \"0xFFFFFFFFFFFFEFFF\"", 4096,
+			0xffffffffffffefff },
 		{ "\"length\": \"64K\", \"addr\": 65536", 65536, 65536 },
 		{ "\"length\": \"16M\", \"addr\": \"0xabcdef\"", 16777216, 0xabcdef },
 		{ "\"length\": \"1G\", \"addr\": 9223372036854775807", 1073741824, INT64_MAX },
 		{ "\"length\": \"1024G\"", 1099511627776, 0 },
-		{ "\"length\": 1, \"addr\": \"0xffffffffffffffff\"", 1, UINT64_MAX },
+		{ "\"length\": 1, \"addr\": \"0xfffffffffffffffe\"", 1, UINT64_MAX - 1 },
 		{ "\"length\": 1, \"addr\": null, \"rkey\": null", 1, 0 },
 	};
 

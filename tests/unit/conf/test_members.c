@@ -42,6 +42,9 @@ static const struct {
 		"/cm/listen/1/name", "taken by /cm/listen/0" },
 	{ UD("") LISTEN_QP("\"pd\": \"x\", \"send_cq\": \"cq0\", \"recv_cq\": \"cq0\""),
 		"/cm/listen/0/qp/pd", "does not exist" },
+	{ UD("") LISTEN_QP("\"pd\": \"pd0\", \"send_cq\": \"cq0\", \"recv_cq\": \"cq0\", "
+			   "\"worker\": 63"),
+		"/cm/listen/0/qp/worker", "does not exist" },
 	{ UD("") LISTEN_QP("\"pd\": \"pd0\", \"send_cq\": \"x\", \"recv_cq\": \"cq0\""),
 		"/cm/listen/0/qp/send_cq", "does not exist" },
 	{ UD("") LISTEN_QP("\"pd\": \"pd0\", \"send_cq\": \"cq0\", \"recv_cq\": \"x\""),
