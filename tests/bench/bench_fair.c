@@ -145,6 +145,18 @@ print_json(FILE *out, const struct fair_case *c, const struct figures *f, bool f
 		f->later);
 }
 
+static const struct fair_case *
+case_of(size_t i)
+{
+	return i < ARRAY_LEN(cases) ? &cases[i] : &pings[i - ARRAY_LEN(cases)];
+}
+
+static const char *
+name_of(size_t i)
+{
+	return i < ARRAY_LEN(cases) + ARRAY_LEN(pings) ? case_of(i)->name : NULL;
+}
+
 static void
 run(uint32_t repeats, ns_t ns, FILE *json, int argc, char **argv, int at)
 {
@@ -160,8 +172,7 @@ run(uint32_t repeats, ns_t ns, FILE *json, int argc, char **argv, int at)
 	printf("%-18s %5s %8s %10s %9s %9s %9s %7s\n", "other", "QPs", "bytes", "1000/s", "kept",
 		"p99 us", "turn us", "later");
 	for (size_t i = 0; i < ARRAY_LEN(cases) + ARRAY_LEN(pings); i++) {
-		const struct fair_case *c =
-			i < ARRAY_LEN(cases) ? &cases[i] : &pings[i - ARRAY_LEN(cases)];
+		const struct fair_case *c = case_of(i);
 		struct figures f;
 
 		if (!is_chosen(c->name, argc, argv, at))
@@ -204,6 +215,7 @@ main(int argc, char **argv)
 	}
 	if (repeats == 0 || repeats > MAX_REPEATS || ns == 0 || ns > TIME_NS_PER_S)
 		die("--repeats is 1 to 1001, --ms 1 to 1000");
+	check_rows(argc, argv, at, name_of);
 	fair_start();
 	if (json != NULL)
 		fprintf(json,

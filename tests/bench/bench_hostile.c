@@ -273,6 +273,12 @@ print_json(FILE *out, const struct hostile_case *c, const struct figures *f, boo
 	fprintf(out, ", \"fair\": \"%s\"}", fair_text(f));
 }
 
+static const char *
+name_of(size_t i)
+{
+	return i < ARRAY_LEN(cases) ? cases[i].name : NULL;
+}
+
 static void
 run(struct hostile_rig *r, uint32_t repeats, FILE *json, int argc, char **argv, int at)
 {
@@ -314,6 +320,7 @@ main(int argc, char **argv)
 	}
 	if (repeats == 0 || repeats > MAX_REPEATS)
 		die("--repeats is 1 to 2001");
+	check_rows(argc, argv, at, name_of);
 	hostile_set_up(&r);
 	if (json != NULL)
 		fprintf(json,

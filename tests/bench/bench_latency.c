@@ -266,6 +266,12 @@ round_run(const struct load *l, double seconds, uint32_t at, struct figures *f)
 		bulk_more(&loads[0]);
 }
 
+static const char *
+name_of(size_t i)
+{
+	return i < LOADS ? loads[i].name : NULL;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -277,6 +283,7 @@ main(int argc, char **argv)
 		fprintf(stderr, "usage: bench_latency [ROUNDS [SECONDS [ROW...]]]\n");
 		return 2;
 	}
+	check_rows(argc, argv, 3, name_of);
 	pair_open(ping, 4096);
 	pair_open(bulk, BULK);
 	for (uint32_t i = 0; i < rounds; i++)

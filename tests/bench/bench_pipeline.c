@@ -308,6 +308,15 @@ options(int argc, char **argv)
 	return o;
 }
 
+static const char *
+name_of(size_t i)
+{
+	if (i < ARRAY_LEN(cases))
+		return cases[i].name;
+	return i - ARRAY_LEN(cases) < request_cases_n ? request_cases[i - ARRAY_LEN(cases)].name
+						      : NULL;
+}
+
 /** Those that are wanted. @return how many; *qps, *req_qps: the most that a row of a kind needs. */
 static uint32_t
 choose(int argc, char **argv, int from, struct row *rows, uint32_t *qps, uint32_t *req_qps)
@@ -390,6 +399,7 @@ main(int argc, char **argv)
 	struct options o = options(argc, argv);
 	uint32_t qps = RING_QPS, req_qps = 0, n;
 
+	check_rows(argc, argv, o.cases_at, name_of);
 	n = choose(argc, argv, o.cases_at, rows, &qps, &req_qps);
 	count_copies(&r, rows, n);
 	rig_set_up(&r, qps);

@@ -10,6 +10,7 @@
  */
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,6 +24,29 @@ is_chosen(const char *name, int argc, char **argv, int from)
 		if (strcmp(argv[i], name) == 0)
 			return true;
 	return false;
+}
+
+/**
+ * Ends the program, with a word, if one of the arguments from `from` on is no row: an option that
+ * lacks its value, too.
+ * @param name_of the i-th row's name; NULL: there are no more.
+ */
+static inline void
+check_rows(int argc, char **argv, int from, const char *(*name_of)(size_t i))
+{
+	for (int a = from; a < argc; a++) {
+		size_t i = 0;
+
+		while (name_of(i) != NULL && strcmp(name_of(i), argv[a]) != 0)
+			i++;
+		if (name_of(i) != NULL)
+			continue;
+		fprintf(stderr, "'%s' is no row, nor an option with its value. Rows:", argv[a]);
+		for (i = 0; name_of(i) != NULL; i++)
+			fprintf(stderr, " %s", name_of(i));
+		fputc('\n', stderr);
+		exit(2);
+	}
 }
 
 static inline int

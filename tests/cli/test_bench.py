@@ -110,6 +110,15 @@ class Figures(unittest.TestCase):
             self.above_0(row, "rate", "kept", "p99_ns", "turn_ns", "later")
         self.assertEqual(7, len(self.rows_of(lines, "neighbour")[0]))
 
+    def test_rows_that_are_none(self):
+        """Nor is an option whose value was forgotten. A table without a row says nothing."""
+        for name, good in (("fair", "neighbour"), ("hostile", "icrc"), ("pipeline", "write_64")):
+            for words in (["no_such_row"], [good, "no_such_row"], ["--repeats"]):
+                p = benchmark(name, *words, check=False)
+                with self.subTest(name=name, words=words):
+                    self.assertEqual((2, ""), (p.returncode, p.stdout))
+                    self.assertRegex(p.stderr, f"'{words[-1]}' is no row.* {good}")
+
     def test_workers(self):
         if os.cpu_count() < 2:
             self.assertNotEqual(0, benchmark("workers", "--repeats", "1", check=False).returncode)

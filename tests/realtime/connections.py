@@ -201,6 +201,8 @@ def main():
     ways = {"one": ("applications", 1, 0), "most": ("applications", a.window, 0),
             "own_one": ("templates", 1, 0), "own_steady": ("templates", a.window, a.rate),
             "own_most": ("templates", a.window, 0)}
+    if set(a.rows) - set(ways):
+        p.error("no such row: " + " ".join(sorted(set(a.rows) - set(ways))))
     rows = []
     print("   QPs      RSS row        a second  failed  setup us: p50    p99  connect: p50    p99"
           "  teardown: p50    p99   WRITEs/s   kept")
