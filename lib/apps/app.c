@@ -223,6 +223,7 @@ count_supply(struct apps *apps)
 	s.qps = w->qps->entries;
 	for (uint32_t i = 0; i < w->workers_n; i++)
 		s.qps -= apps->admin->worker_qps[i];
+	s.xrc_srqs = QP_SRQ_TABLE - object_srqs_of_xrc(apps->objects);
 	owner_users_supply(&apps->users, &s);
 }
 

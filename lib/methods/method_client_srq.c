@@ -25,21 +25,26 @@ srq_json(const struct app_srq *s)
 	return o;
 }
 
-/* Entries count as those of QPs do. @return 0 or a refusal. */
+/* Entries count as those of QPs do. @param xrc of type XRC. @return 0 or a refusal. */
 static int
-charge(struct owner *o, uint32_t entries, struct refusal *r)
+charge(struct owner *o, uint32_t entries, bool xrc, struct refusal *r)
 {
-	int rc = owner_charge(o, OWNER_SRQS, 1, r);
-
-	if (rc == 0 && (rc = owner_charge(o, OWNER_OUTSTANDING, entries, r)) != 0)
-		owner_uncharge(o, OWNER_SRQS, 1);
-	return rc;
+	if (owner_charge(o, OWNER_SRQS, 1, r) != 0)
+		return -r->err;
+	if (!xrc || owner_charge(o, OWNER_XRC_SRQS, 1, r) == 0) {
+		if (owner_charge(o, OWNER_OUTSTANDING, entries, r) == 0)
+			return 0;
+		owner_uncharge(o, OWNER_XRC_SRQS, xrc);
+	}
+	owner_uncharge(o, OWNER_SRQS, 1);
+	return -r->err;
 }
 
 static void
-uncharge(struct owner *o, uint32_t entries)
+uncharge(struct owner *o, uint32_t entries, bool xrc)
 {
 	owner_uncharge(o, OWNER_SRQS, 1);
+	owner_uncharge(o, OWNER_XRC_SRQS, xrc);
 	owner_uncharge(o, OWNER_OUTSTANDING, entries);
 }
 
@@ -111,13 +116,13 @@ srq_create(struct rpc_call *call)
 		return method_client_refuse(call, ENOENT, "pd", p->pd);
 	if (p->srq_limit > p->max_wr)
 		return rpc_invalid(call, "srq_limit: must be a number from 0 to max_wr");
-	if (charge(&app->o, p->max_wr, &r) != 0)
+	if (charge(&app->o, p->max_wr, p->xrcd != 0, &r) != 0)
 		return rpc_refused(call, &r);
 	s = calloc(1, sizeof(*s));
 	if (s != NULL)
 		s->app = app;
 	if (s == NULL || make(call, pd, s, &r) != 0) {
-		uncharge(&app->o, p->max_wr);
+		uncharge(&app->o, p->max_wr, p->xrcd != 0);
 		if (s == NULL)
 			return rpc_result(call, NULL);
 		free(s);
@@ -190,14 +195,16 @@ srq_destroy(struct rpc_call *call)
 	struct app_srq *s = app_table_get(&app->srqs, p->handle);
 	struct refusal r;
 	uint32_t entries;
+	bool xrc;
 
 	if (s == NULL)
 		return method_client_refuse(call, ENOENT, "srq", p->handle);
 	entries = s->srq->conf.max_wr;
+	xrc = s->srq->xrcd != NULL;
 	if (object_srq_destroy(call->m->objects, s->srq, &r) != 0)
 		return rpc_refused(call, &r);
 	app_table_remove(&app->srqs, p->handle);
-	uncharge(&app->o, entries);
+	uncharge(&app->o, entries, xrc);
 	free(s);
 	return rpc_result(call, json_object());
 }

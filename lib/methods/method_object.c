@@ -161,7 +161,7 @@ list_users(struct rpc_call *call)
 			(json_int_t)(u->operator? 0
 						: rpc_admitted(&call->m->rpc->admission, u->uid)));
 
-		for (uint32_t k = 0; k < OWNER_KINDS && o != NULL; k++)
+		for (uint32_t k = 0; k < OWNER_KEYS && o != NULL; k++)
 			json_object_set_new(
 				o, owner_kind_key((enum owner_kind)k), conf_json_u64(u->has[k]));
 		list = conf_json_append(list, o);

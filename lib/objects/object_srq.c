@@ -104,6 +104,16 @@ slot_of(const struct objects *objs, uint32_t num)
 	return &objs->env->w.srqs->slot[num % QP_SRQ_TABLE];
 }
 
+uint32_t
+object_srqs_of_xrc(const struct objects *objs)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < QP_SRQ_TABLE; i++)
+		n += atomic_load_explicit(slot_of(objs, i), memory_order_relaxed) != NULL;
+	return n;
+}
+
 /* A number whose place in the workers' table is free: the one that is asked for, or any. */
 static int
 number_pick(struct objects *objs, const struct conf_srq *conf, uint32_t *num, struct refusal *r)

@@ -223,6 +223,8 @@ int object_cq_destroy(struct objects *objs, struct object_cq *cq, struct refusal
  * @return is it of type XRC?
  */
 bool object_srq_hide(struct objects *objs, struct object_srq *srq);
+/** How many places of the workers' table are taken. Cost: a look at each. */
+uint32_t object_srqs_of_xrc(const struct objects *objs);
 /** No event of it is told from then on. -EBUSY while a QP uses it. */
 int object_srq_destroy(struct objects *objs, struct object_srq *srq, struct refusal *r);
 /**

@@ -144,6 +144,9 @@ owner_users_supply(struct owner_users *u, const struct owner_supply *s)
 		case OWNER_CM_PENDING:
 			total = s->cm_pending;
 			break;
+		case OWNER_XRC_SRQS:
+			total = s->xrc_srqs;
+			break;
 		case OWNER_OUTSTANDING:
 		case OWNER_MEMORY:
 			total = NO_END;

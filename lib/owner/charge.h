@@ -27,7 +27,8 @@
 /* clang-format off */
 #define OWNER_CHARGES(ROW) \
 	ROW(CLIENTS,     clients,        ENOSPC, "clients") \
-	OWNER_CLIENT_CHARGES(ROW)
+	OWNER_CLIENT_CHARGES(ROW) \
+	OWNER_SCARCE_CHARGES(ROW)
 #define OWNER_CLIENT_CHARGES(ROW) /* of one application */ \
 	ROW(PDS,         pds,            ENOSPC, "protection domains") \
 	ROW(MRS,         mrs,            ENOSPC, "regions") \
@@ -43,13 +44,16 @@
 	ROW(OUTSTANDING, outstanding,    ENOSPC, "work requests") \
 	ROW(MEMORY,      memory,         ENOMEM, "bytes of regions and rings") \
 	ROW(PRIVATE,     private_memory, ENOMEM, "bytes for the work of queue pairs")
+#define OWNER_SCARCE_CHARGES(ROW) /* besides: of these there are fewer, and limits are the same */ \
+	ROW(XRC_SRQS,    srqs,           ENOSPC, "shared receive queues of type XRC")
 /* clang-format on */
 
 enum owner_kind {
 #define OWNER_KIND(name, key, err, what) OWNER_##name,
 	OWNER_CHARGES(OWNER_KIND)
 #undef OWNER_KIND
-		OWNER_KINDS
+		OWNER_KINDS,
+	OWNER_KEYS = OWNER_XRC_SRQS /* up to here each has a key of its own */
 };
 
 struct owner;
@@ -78,6 +82,7 @@ struct owner_supply {
 	uint64_t cm_ids;      /* connections */
 	uint64_t cm_listeners;
 	uint64_t cm_pending; /* connections that are not finished */
+	uint64_t xrc_srqs;
 };
 
 /** @param u all zero. */

@@ -269,6 +269,33 @@ class Objects(Case):
         self.assertEqual(before, self.users()[GREEDY])
         self.gone([one, two])
 
+    def test_XRC_shared_queues(self):
+        """The workers find them by number in one table: its 4,096 places were one user's."""
+        def make(c, state):
+            if state is None:
+                c.call("client_pd_create")
+                c.call("client_xrcd_open")
+                c.call("client_cq_create", cqe=16)
+            c.call("client_srq_create", pd=1, max_wr=1, max_sge=1, xrcd=1, cq=1)
+            return True
+        held, last = self.take_all(make, 20)
+        self.over(last, "srqs")
+        for who in self.others():
+            c = self.client(who)
+            make(c, make(c, None))
+        name = "operators"
+        self.operator.call("pd_create", name=name)
+        self.operator.call("xrcd_create", name=name)
+        self.operator.call("cq_create", name=name)
+        self.operator.call("srq_create", name=name, pd=name, srq_type="XRC", xrcd=name, cq=name)
+        for what in ("srq_destroy", "xrcd_dealloc", "cq_destroy", "pd_dealloc"):
+            self.operator.call(what, name=name)
+        # Of the other type there are more; one goes, one comes.
+        held[-1].call("client_srq_create", pd=1, max_wr=1, max_sge=1)
+        held[-1].call("client_srq_destroy", handle=1)
+        make(held[-1], True)
+        self.gone(held)
+
     def test_channels(self):
         """Each is a descriptor of the dataplane."""
         def make(c, state):
