@@ -11,7 +11,13 @@
 #include "qp_mcast.h"
 #include "wire_group.h"
 
-enum { MAC = 6 };
+enum { MAC = 6, KEPT_PART = 8 /* of a group's places: the operator's */ };
+
+static bool
+is_group(const struct conf_ip *a, const struct conf_ip *b)
+{
+	return a->family == b->family && memcmp(a->addr, b->addr, sizeof(a->addr)) == 0;
+}
 
 static struct admin_mcast *
 find(const struct admin *adm, uint32_t qpn, const struct conf_ip *group)
@@ -19,8 +25,7 @@ find(const struct admin *adm, uint32_t qpn, const struct conf_ip *group)
 	struct admin_mcast *m;
 
 	TAILQ_FOREACH (m, &adm->mcasts, all)
-		if (m->qpn == qpn && m->group.family == group->family &&
-			memcmp(m->group.addr, group->addr, sizeof(group->addr)) == 0)
+		if (m->qpn == qpn && is_group(&m->group, group))
 			return m;
 	return NULL;
 }
@@ -125,30 +130,72 @@ may_join(const struct admin *adm, const struct admin_qp *rec, const struct conf_
 	return 0;
 }
 
+/* Of the first n members. */
+static uint32_t
+count(const struct owner_user *const *users, uint32_t n, const struct owner_user *user)
+{
+	uint32_t found = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		found += users[i] == user;
+	return found;
+}
+
+/* A group's places are shared out as all that is scarce is. @return 0 or a refusal. */
+static int
+may_have_place(const struct admin *adm, const struct admin_mcast *more, struct refusal *r)
+{
+	const struct owner_user *users[QP_MCAST_QPS];
+	const struct admin_mcast *m;
+	char text[INET6_ADDRSTRLEN];
+	struct quota q;
+	uint32_t n = 0;
+
+	quota_init(&q, QP_MCAST_QPS, QP_MCAST_QPS / KEPT_PART, QP_MCAST_QPS);
+	TAILQ_FOREACH (m, &adm->mcasts, all) {
+		if (n == QP_MCAST_QPS || m->port != more->port ||
+			!is_group(&m->group, &more->group))
+			continue;
+		quota_take(&q, count(users, n, m->user), 1, m->user == NULL);
+		users[n++] = m->user;
+	}
+	if (quota_ask(&q, count(users, n, more->user), 1, more->user == NULL) == QUOTA_OK)
+		return 0;
+	if (n == QP_MCAST_QPS)
+		return refuse(r, ENOSPC, "%s has %u members at port \"%s\" already",
+			text_of(&more->group, text), n, adm->env->w.conf->ports[more->port].name);
+	return refuse(r, ENOSPC,
+		"%s has %u of %u members at port \"%s\", and a part is kept for the operator and "
+		"other users",
+		text_of(&more->group, text), n, QP_MCAST_QPS,
+		adm->env->w.conf->ports[more->port].name);
+}
+
 static int
 put_in(struct admin *adm, struct admin_qp *rec, struct admin_mcast *m, struct refusal *r)
 {
 	const struct qp_mcast_group g = key_of(adm, m);
-	char text[INET6_ADDRSTRLEN];
-	int rc = qp_mcast_add(adm->env->w.mcasts, &g, m->qpn);
+	int rc = may_have_place(adm, m, r);
 
+	if (rc == 0 && qp_mcast_add(adm->env->w.mcasts, &g, m->qpn) != 0)
+		rc = refuse(r, ENOSPC, "there are %u multicast groups already", QP_MCAST_GROUPS);
+	if (rc == 0 && members_join(adm->net, (uint16_t)m->port, &m->group) != 0) {
+		qp_mcast_remove(adm->env->w.mcasts, &g, m->qpn);
+		rc = refuse(r, ENOMEM, "out of memory");
+	}
 	if (rc != 0 && rec->shared->owner != NULL)
 		owner_uncharge(rec->shared->owner, OWNER_MCASTS, 1);
-	if (rc == -ENOSPC)
-		return refuse(r, ENOSPC, "%s has %u members at port \"%s\" already",
-			text_of(&m->group, text), QP_MCAST_QPS,
-			adm->env->w.conf->ports[m->port].name);
 	if (rc != 0)
-		return refuse(r, ENOSPC, "there are %u multicast groups already", QP_MCAST_GROUPS);
-	if (members_join(adm->net, (uint16_t)m->port, &m->group) != 0) {
-		qp_mcast_remove(adm->env->w.mcasts, &g, m->qpn);
-		if (rec->shared->owner != NULL)
-			owner_uncharge(rec->shared->owner, OWNER_MCASTS, 1);
-		return refuse(r, ENOMEM, "out of memory");
-	}
+		return rc;
 	TAILQ_INSERT_TAIL(&adm->mcasts, m, all);
 	rec->mcasts_n++;
 	return 0;
+}
+
+static const struct owner_user *
+user_of(const struct owner *owner)
+{
+	return owner != NULL && !owner->user->operator? owner->user : NULL;
 }
 
 int
@@ -169,7 +216,9 @@ admin_mcast_attach(
 			owner_uncharge(owner, OWNER_MCASTS, 1);
 		return refuse(r, ENOMEM, "out of memory");
 	}
-	*m = (struct admin_mcast){ .qpn = rec->qpn, .port = rec->port, .group = *group };
+	*m = (struct admin_mcast){
+		.qpn = rec->qpn, .port = rec->port, .group = *group, .user = user_of(owner)
+	};
 	rc = put_in(adm, rec, m, r);
 	if (rc != 0) {
 		free(m);

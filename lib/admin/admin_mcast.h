@@ -18,6 +18,7 @@ struct admin_mcast {
 	uint32_t qpn;
 	int16_t port; /* index in conf->ports */
 	struct conf_ip group;
+	const struct owner_user *user; /* whose application's the QP is; NULL: the operator's */
 	TAILQ_ENTRY(admin_mcast) all;
 };
 

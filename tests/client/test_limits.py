@@ -296,6 +296,35 @@ class Objects(Case):
         make(held[-1], True)
         self.gone(held)
 
+    def test_members_of_a_group(self):
+        """A group has 56 places at a port: they were one client's, who kept all others out."""
+        def joins(c):
+            number = make_qp(c, True, qp_type="UD")["qp_num"]
+            c.call("client_qp_modify", qp_num=number, qp_state="INIT", pkey=0xffff, port="left",
+                   qkey=1)
+            c.call("client_mcast_attach", qp_num=number, group="239.7.7.7")
+        held = [self.client(GREEDY), self.client(GREEDY)]
+        for c in held:
+            make_qp(c)
+        with self.assertRaises(jsonrpc.RpcError) as e:
+            for i in range(99):
+                joins(held[i % 2])
+        self.assertEqual(ENOSPC, e.exception.errno)
+        self.assertIn("239.7.7.7", e.exception.message)
+        self.assertGreater(self.users()[GREEDY]["mcasts"], 28)
+        for who in self.others():
+            c = self.client(who)
+            make_qp(c)
+            joins(c)
+            c.close()
+        # Another group has places of its own, and so has this one at another port.
+        number = make_qp(held[0], True, qp_type="UD")["qp_num"]
+        held[0].call("client_qp_modify", qp_num=number, qp_state="INIT", pkey=0xffff, port="right",
+                     qkey=1)
+        for group in ("239.7.7.8", "239.7.7.7"):
+            held[0].call("client_mcast_attach", qp_num=number, group=group)
+        self.gone(held)
+
     def test_channels(self):
         """Each is a descriptor of the dataplane."""
         def make(c, state):

@@ -25,7 +25,8 @@ struct sockaddr;
  * gets no other port then (-EBUSY).
  * @param gid an address of ff00::/8, or ::ffff:a.b.c.d of 224.0.0.0/4. @param lid ignored.
  * @return -EEXIST: it is a member already; -EINVAL: no UD queue pair, no group, a port without an
- * address of its family; -ENOSPC: over a limit of this client, or of the group (56 members).
+ * address of its family; -ENOSPC: over a limit of this client, or of the group: 56 members, some of
+ * them kept for other users and the operator.
  */
 int rl_attach_mcast(struct rl_qp *qp, const union rl_gid *gid, uint16_t lid);
 /** @return -EINVAL: it is no member. */
