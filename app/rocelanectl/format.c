@@ -9,17 +9,20 @@
 #include "ctl.h"
 #include "plain.h"
 
+/* ASCII: what a client names its own is for programs to read, and steers no terminal. */
+#define AS_IT_IS (JSON_ENCODE_ANY | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(15))
+
 void
 fmt_json(const json_t *v)
 {
-	json_dumpf(v, stdout, JSON_INDENT(2) | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
+	json_dumpf(v, stdout, JSON_INDENT(2) | AS_IT_IS);
 	putchar('\n');
 }
 
 void
 fmt_json_line(const json_t *v)
 {
-	json_dumpf(v, stdout, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
+	json_dumpf(v, stdout, JSON_COMPACT | AS_IT_IS);
 	putchar('\n');
 	fflush(stdout);
 }

@@ -27,7 +27,7 @@ message(int code, const char *fmt, va_list ap)
 		fprintf(stderr, "rocelanectl: %s", text);
 	} else {
 		v = ctl_must(json_pack("{s:{s:i, s:s}}", "error", "code", code, "message", text));
-		json_dumpf(v, stderr, 0);
+		json_dumpf(v, stderr, JSON_ENSURE_ASCII);
 		json_decref(v);
 	}
 	free(text);

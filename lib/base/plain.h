@@ -11,6 +11,18 @@
 #include <stddef.h>
 #include <string.h>
 
+/** Separators of lines (U+2028), and what changes the direction of writing (U+202E), and the like. */
+static inline int
+plain_is_format(const unsigned char *u)
+{
+	if (u[0] == 0xd8)
+		return u[1] == 0x9c;
+	if (u[0] != 0xe2)
+		return 0;
+	return (u[1] == 0x80 && (u[2] == 0x8e || u[2] == 0x8f || (u[2] >= 0xa8 && u[2] <= 0xae))) ||
+	       (u[1] == 0x81 && u[2] >= 0xa6 && u[2] <= 0xa9);
+}
+
 /** @return how many bytes of `s` are one character of UTF-8 that is shown; 0: it begins none. */
 static inline size_t
 plain_len(const char *s)
@@ -30,11 +42,11 @@ plain_len(const char *s)
 	if ((u[0] == 0xe0 && u[1] < 0xa0) || (u[0] == 0xf0 && u[1] < 0x90))
 		return 0;
 	/* U+0080 to U+009F are control characters, too: one of them is ESC [. */
-	return u[0] == 0xc2 && u[1] < 0xa0 ? 0 : n;
+	return (u[0] == 0xc2 && u[1] < 0xa0) || plain_is_format(u) ? 0 : n;
 }
 
 /**
- * Put '?' in place of each byte of a control character, and of each that is no UTF-8.
+ * Put '?' in place of each byte of a character that is not shown, and of each that is no UTF-8.
  * @param kept  control characters that stay, as "\n".  @return s.
  */
 static inline char *

@@ -145,6 +145,21 @@ class Output(Case):
         self.assertNotIn("\x1b", out)
         self.assertIn("a?[2Jb?", out)
 
+    def test_nor_do_those_beyond_ASCII(self):
+        """U+009B is CSI to many a terminal; U+202E turns a line around. Others are let through."""
+        row = {"name": "user 9 \u009b31m\u202eabc\u2066\u061c\u00e9\u2028x", "users": 0}
+        self.assertIn("user 9 ??31m???abc?????\u00e9???x", self.ctl({"xrcd_list": [row]}, "xrcd", "list"))
+        out = self.ctl({"xrcd_list": [row]}, "-j", "xrcd", "list")
+        self.assertTrue(out.isascii())
+        self.assertEqual([row], json.loads(out))
+
+        def refused(_):
+            raise RpcError(-32002, "no \x1b[2J\u009b2J")
+        for words in ((), ("-j",)):
+            self.ctl({"xrcd_list": refused}, *words, "xrcd", "list", code=1)
+            self.assertNotIn("\x1b", self.err)
+            self.assertNotIn("\u009b", self.err)
+
     def test_hexdump(self):
         out = self.ctl({"mr_read": {"data": bytes(range(60, 80)).hex()}},
                        "mr", "read", "mr0", "0x100", 20)
