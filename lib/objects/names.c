@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "invariant.h"
+
 #define FIRST_BUCKETS 64
 #define STRIDE        UINT32_C(0x1e3779b1) /* odd: it comes to each number */
 
@@ -21,10 +23,12 @@ hash_of(const char *s)
 }
 
 int
-names_init(struct names *t)
+names_init(struct names *t, uint32_t most)
 {
+	ASSERT(most <= NAMES_NUMBER_MAX && (most & (most + 1)) == 0);
 	TAILQ_INIT(&t->all);
 	t->n = 0;
+	t->most = most;
 	t->mask = FIRST_BUCKETS - 1;
 	t->bucket = calloc(FIRST_BUCKETS, sizeof(t->bucket[0]));
 	t->by_number = calloc(FIRST_BUCKETS, sizeof(t->by_number[0]));
@@ -101,8 +105,8 @@ names_number(struct names *t, struct named *o)
 {
 	/* The second time, not through those that were made in one go. */
 	do {
-		t->again = t->again || t->last == NAMES_NUMBER_MAX;
-		t->last = (t->last + (t->again ? STRIDE : 1)) & NAMES_NUMBER_MAX;
+		t->again = t->again || t->last == t->most;
+		t->last = (t->last + (t->again ? STRIDE : 1)) & t->most;
 	} while (t->last == 0 || (t->again && names_numbered(t, t->last) != NULL));
 	o->number = t->last;
 	return o->number;

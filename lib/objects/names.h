@@ -31,12 +31,13 @@ struct names {
 	struct named **by_number;
 	uint32_t mask; /* of both */
 	uint32_t n;
+	uint32_t most; /* number that there is: all bits set */
 	uint32_t last; /* number that was given away */
 	bool again;    /* each of them was given away once */
 };
 
-/** @return 0 or -ENOMEM. */
-int names_init(struct names *t);
+/** @param most the highest number, up to NAMES_NUMBER_MAX: 2^n - 1. @return 0 or -ENOMEM. */
+int names_init(struct names *t, uint32_t most);
 /** The table must be empty, or its objects forgotten. */
 void names_fini(struct names *t);
 /** Object of this name, or NULL. Cost: one hash. */
@@ -52,7 +53,7 @@ struct named *names_numbered(const struct names *t, uint32_t number);
  */
 int names_check(const struct names *t, const char *kind, const char *name, struct refusal *r);
 /**
- * A number that no other object of the table has, 1 to NAMES_NUMBER_MAX, before it is added. Who
+ * A number that no other object of the table has, from 1 to `most`, before it is added. Who
  * makes and destroys objects for hours comes round: then a number is given away again that was
  * not for as long as that.
  */

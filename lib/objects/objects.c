@@ -18,9 +18,13 @@ objects_init(struct objects *objs, struct env *env, const struct objects_up *up)
 	TAILQ_INIT(&objs->cqs.all);
 	TAILQ_INIT(&objs->srqs.all);
 	TAILQ_INIT(&objs->xrcds.all);
-	return names_init(&objs->pds) != 0 || names_init(&objs->mrs) != 0 ||
-			       names_init(&objs->mws) != 0 || names_init(&objs->cqs) != 0 ||
-			       names_init(&objs->srqs) != 0 || names_init(&objs->xrcds) != 0
+	/* Events name completion queues and shared receive queues by their numbers. */
+	return names_init(&objs->pds, NAMES_NUMBER_MAX) != 0 ||
+			       names_init(&objs->mrs, NAMES_NUMBER_MAX) != 0 ||
+			       names_init(&objs->mws, NAMES_NUMBER_MAX) != 0 ||
+			       names_init(&objs->cqs, AEQ_ID_MAX) != 0 ||
+			       names_init(&objs->srqs, AEQ_ID_MAX) != 0 ||
+			       names_init(&objs->xrcds, NAMES_NUMBER_MAX) != 0
 		       ? -ENOMEM
 		       : 0;
 }

@@ -100,7 +100,7 @@ ring_aeq_decode(uint64_t word, struct ring_aeq_event *out)
 {
 	const struct code_row *row;
 
-	out->id = (uint32_t)(word & 0xffffff);
+	out->id = (uint32_t)(word & AEQ_ID_MAX);
 	out->wqe_index = (uint16_t)(word >> 24);
 	out->code = (uint16_t)(word >> 40 & 0xfff);
 	out->source = (uint8_t)(word >> 52 & 0xf);
@@ -124,7 +124,7 @@ ring_aeq_decode(uint64_t word, struct ring_aeq_event *out)
 uint64_t
 ring_aeq_encode(const struct ring_aeq_event *e, bool phase)
 {
-	return (uint64_t)(e->id & 0xffffff) | (uint64_t)e->wqe_index << 24 |
+	return (uint64_t)(e->id & AEQ_ID_MAX) | (uint64_t)e->wqe_index << 24 |
 	       (uint64_t)(e->code & 0xfff) << 40 | (uint64_t)(e->source & 0xf) << 52 |
 	       (e->overflow ? OVERFLOW : 0) | (phase ? PHASE : 0);
 }
@@ -176,7 +176,7 @@ ring_aeq_push(struct ring_aeq *q, const struct ring_aeq_event *e)
 	struct ring_aeq_entry *slot = &q->sh->e[q->index & q->mask];
 	uint64_t lost, word;
 
-	ASSERT(e->id <= 0xffffff && e->code <= 0xfff && e->source < ARRAY_LEN(sources));
+	ASSERT(e->id <= AEQ_ID_MAX && e->code <= 0xfff && e->source < ARRAY_LEN(sources));
 	ASSERT(q->index - atomic_load_explicit(&q->sh->returned, memory_order_acquire) <=
 		q->mask + 1);
 	if (q->index - atomic_load_explicit(&q->sh->returned, memory_order_acquire) > q->mask) {

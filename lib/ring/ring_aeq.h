@@ -55,12 +55,15 @@ enum aeq_class {
 	AEQ_CLASS_ABNORMAL, /* also of codes that are not listed */
 };
 
+/** The highest number of a QP, a CQ or an SRQ that an entry has room for. */
+#define AEQ_ID_MAX UINT32_C(0xffffff)
+
 /** An event, decoded. */
 struct ring_aeq_event {
 	uint64_t context; /* address of the QP, CQ or SRQ, 0: not given */
 	uint64_t time_ns;
 	uint64_t trace_at; /* entries the worker's flight recorder had taken */
-	uint32_t id;       /* QPN, number of a CQ or SRQ; 24 bits */
+	uint32_t id;       /* QPN, number of a CQ or SRQ; up to AEQ_ID_MAX */
 	uint32_t psn;
 	uint16_t wqe_index;
 	uint16_t code;  /* enum aeq_code, 12 bits */

@@ -269,11 +269,12 @@ numbers_come_round(void **state UNUSED)
 	objs->pds.last = (a - (c - b)) & NAMES_NUMBER_MAX;
 	d = new_pd("d");
 	assert_true(d != 0 && d != a && d != b && d != c);
-	objs->cqs.last = objs->srqs.last = objs->xrcds.last = NAMES_NUMBER_MAX;
+	objs->cqs.last = objs->srqs.last = AEQ_ID_MAX;
+	objs->xrcds.last = NAMES_NUMBER_MAX;
 	json_decref(rpc_ok("cq_create", "{\"name\":\"last\",\"cqe\":4}"));
-	assert_in_range(TAILQ_LAST(&objs->cqs.all, named_list)->number, 1, NAMES_NUMBER_MAX);
+	assert_in_range(TAILQ_LAST(&objs->cqs.all, named_list)->number, 1, AEQ_ID_MAX);
 	json_decref(rpc_ok("srq_create", "{\"name\":\"last\",\"pd\":\"a\"}"));
-	assert_in_range(TAILQ_LAST(&objs->srqs.all, named_list)->number, 1, NAMES_NUMBER_MAX);
+	assert_in_range(TAILQ_LAST(&objs->srqs.all, named_list)->number, 1, AEQ_ID_MAX);
 	json_decref(rpc_ok("xrcd_create", "{\"name\":\"last\"}"));
 	assert_in_range(TAILQ_LAST(&objs->xrcds.all, named_list)->number, 1, NAMES_NUMBER_MAX);
 }
