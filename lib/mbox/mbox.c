@@ -11,6 +11,13 @@
 #include "invariant.h"
 #include "mbox.h"
 
+enum {
+	LEAST = 2,     /* that may wait of a client in any case: a queue pair failed, and its CQ */
+	KEPT_PART = 4, /* of a queue, for these */
+};
+
+_Static_assert(MBOX_EVENTS / KEPT_PART >= LEAST * MBOX_CLIENTS, "each of them has room");
+
 static struct rte_ring *
 make(const char *what, unsigned int id, unsigned int entries, int socket)
 {
@@ -174,19 +181,68 @@ raise_event(struct mbox *b, const struct mbox_msg *m)
 	return ring_aeq_push(&b->raise, &e) == 0 ? 0 : -ENOBUFS;
 }
 
-int
-mbox_send_up(struct mbox *b, const struct mbox_msg *m)
+/** May one more wait of this client, where so many wait, and so many more may? */
+static bool
+is_fair(struct mbox_fair *f, uint32_t client, uint32_t waiting, uint32_t room)
 {
+	struct mbox_waits *w = &f->of[client % MBOX_CLIENTS];
+	const uint32_t kept = (waiting + room) / KEPT_PART;
+
+	if (client == 0)
+		return true;
+	/* The newest one was taken. */
+	if (waiting == 0 || (int32_t)(f->put - waiting - w->at) >= 0)
+		w->n = 0;
+	return w->n < LEAST || (room > kept && w->n <= (room - kept) / 2);
+}
+
+static void
+note(struct mbox_fair *f, uint32_t client)
+{
+	struct mbox_waits *w = &f->of[client % MBOX_CLIENTS];
+
+	f->put++;
+	if (client != 0)
+		*w = (struct mbox_waits){ w->n + 1, f->put };
+}
+
+static int
+raise_fairly(struct mbox *b, const struct mbox_msg *m, uint32_t client)
+{
+	const uint32_t room = ring_aeq_room(&b->raise);
 	int rc;
+
+	if (!is_fair(&b->raised, client, MBOX_EVENTS - room, room)) {
+		ring_aeq_lose(&b->raise);
+		return -ENOBUFS;
+	}
+	rc = raise_event(b, m);
+	if (rc == 0)
+		note(&b->raised, client);
+	return rc;
+}
+
+int
+mbox_send_up_of(struct mbox *b, const struct mbox_msg *m, uint32_t client)
+{
+	int rc = -ENOBUFS;
 
 	ASSERT(goes(m, "up"));
 	if (m->type == MBOX_EVENT)
-		return raise_event(b, m);
-	rc = put(b->up, m);
-
-	if (rc != 0)
+		return raise_fairly(b, m, client);
+	if (is_fair(&b->sent, client, rte_ring_count(b->up), rte_ring_free_count(b->up)))
+		rc = put(b->up, m);
+	if (rc == 0)
+		note(&b->sent, client);
+	else
 		atomic_fetch_add_explicit(&b->up_lost, 1, memory_order_relaxed);
 	return rc;
+}
+
+int
+mbox_send_up(struct mbox *b, const struct mbox_msg *m)
+{
+	return mbox_send_up_of(b, m, 0);
 }
 
 unsigned int

@@ -22,7 +22,8 @@
 #include "ring_aeq.h"
 #include "verbs.h"
 
-#define MBOX_EVENTS 1024 /* entries of an event queue */
+#define MBOX_EVENTS  1024 /* entries of an event queue */
+#define MBOX_CLIENTS 128  /* that it is shared out among: by the low bits of their numbers */
 
 struct qp;
 struct qp_attr;
@@ -174,6 +175,18 @@ _Static_assert(sizeof(struct mbox_msg) == 64, "one cache line");
 #include "messages.def"
 #undef MESSAGE
 
+/** What waits of a client, at most. */
+struct mbox_waits {
+	uint32_t n;
+	uint32_t at; /* how many of all had been put with the newest of them */
+};
+
+/** How a queue to the control lcore is shared out among clients. */
+struct mbox_fair {
+	uint32_t put; /* by anybody, so far */
+	struct mbox_waits of[MBOX_CLIENTS];
+};
+
 struct mbox {
 	struct rte_ring *down;
 	struct rte_ring *done;
@@ -182,6 +195,7 @@ struct mbox {
 	_Atomic uint64_t sides_taken;         /* writer: worker; of those that SIDES brought */
 	void *events;                         /* memory of the event queue */
 	struct ring_aeq raise CACHE_ALIGNED;  /* worker's view of it */
+	struct mbox_fair raised, sent;        /* worker: `raise` and `up` */
 	struct ring_aeq listen CACHE_ALIGNED; /* control's */
 };
 
@@ -198,6 +212,13 @@ int mbox_send_done(struct mbox *b, const struct mbox_msg *m);
 unsigned int mbox_done_room(const struct mbox *b);
 /** Worker: 0, or -ENOBUFS after counting the loss. EVENT goes to the event queue. */
 int mbox_send_up(struct mbox *b, const struct mbox_msg *m);
+/**
+ * The same of what a client caused. A part of each queue is kept for clients of whom no more than
+ * one waits; of the rest a client has as much as half of what is left. So whoever is quiet has
+ * room, also while many others tell of all their queue pairs at once.
+ * @param client its number; 0: the operator's, who has all the room.
+ */
+int mbox_send_up_of(struct mbox *b, const struct mbox_msg *m, uint32_t client);
 /** Control: the next event. @return false: no more; then say mbox_events_done(). */
 bool mbox_next_event(struct mbox *b, struct ring_aeq_event *out);
 /** Control: give the entries taken back, all at once (AEQ-14). @return how many. */

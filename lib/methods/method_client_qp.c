@@ -53,6 +53,7 @@ cq_make(struct methods *ctx, struct app_cq *q, uint32_t cqe, struct refusal *r)
 		return rc;
 	}
 	q->cq->app = q;
+	q->cq->q.client = q->app->o.id;
 	return 0;
 }
 

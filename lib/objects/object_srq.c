@@ -220,6 +220,7 @@ object_srq_create_in(struct objects *objs, const struct conf_srq *conf, struct o
 	ring_srq_producer(&srq->q.ring, &srq->rq);
 	atomic_store_explicit(&srq->q.limit, conf->srq_limit, memory_order_relaxed);
 	srq->q.id = names_number(&objs->srqs, &srq->n);
+	srq->q.client = owner != NULL ? owner->id : 0;
 	srq->q.pd = pd->id;
 	srq->q.max_sge = conf->max_sge;
 	srq->pd = pd;

@@ -11,10 +11,14 @@
 struct subject {
 	void *object;
 	uint32_t id;
-	uint8_t state; /* of a QP */
+	uint32_t client; /* whose; 0: the operator's */
+	uint8_t state;   /* of a QP */
 };
 
-/** The one builder. A report that finds no room is counted, and nobody waits for it (AEQ-14). */
+/**
+ * The one builder. A report that finds no room, or none for its client, is counted, and nobody
+ * waits for it (AEQ-14).
+ */
 static void
 tell(struct worker *w, enum mbox_type type, struct subject s, const struct report *r)
 {
@@ -40,14 +44,16 @@ tell(struct worker *w, enum mbox_type type, struct subject s, const struct repor
 	msg.ev.object = s.object;
 	if (w->trace != NULL)
 		msg.ev.trace_at = trace_head(w->trace);
-	if (w->mbox == NULL || mbox_send_up(w->mbox, &msg) != 0)
+	if (w->mbox == NULL || mbox_send_up_of(w->mbox, &msg, s.client) != 0)
 		stats_inc(&w->stats, STAT_aeq_overflow);
 }
 
 static struct subject
 of_qp(struct qp *qp)
 {
-	return (struct subject){ .object = qp, .id = qp->qpn, .state = qp_state_of(qp) };
+	return (struct subject){
+		.object = qp, .id = qp->qpn, .client = qp->client, .state = qp_state_of(qp)
+	};
 }
 
 /** A full CQ says nothing of its own: the report is of the QP's event. */
@@ -202,7 +208,7 @@ pipeline_report_note(struct worker *w, struct qp *qp, enum aeq_code code)
 void
 pipeline_report_cq(struct worker *w, struct qp_cq *cq, uint8_t event)
 {
-	tell(w, MBOX_EVENT, (struct subject){ .object = cq, .id = cq->id },
+	tell(w, MBOX_EVENT, (struct subject){ .object = cq, .id = cq->id, .client = cq->client },
 		&(const struct report){
 			.event = event, .fault = VERDICT_NO_FAULT, .source = SOURCE_CQ });
 }
@@ -210,7 +216,7 @@ pipeline_report_cq(struct worker *w, struct qp_cq *cq, uint8_t event)
 void
 pipeline_report_srq(struct worker *w, struct qp_srq *srq, uint8_t event)
 {
-	tell(w, MBOX_EVENT, (struct subject){ .object = srq, .id = srq->id },
+	tell(w, MBOX_EVENT, (struct subject){ .object = srq, .id = srq->id, .client = srq->client },
 		&(const struct report){
 			.event = event, .fault = VERDICT_NO_FAULT, .source = SOURCE_RQ });
 }

@@ -22,6 +22,7 @@
 struct qp_cq {
 	struct ring_cq ring; /* producers: workers; consumer: control (or a client) */
 	uint32_t id;
+	uint32_t client;        /* whose; 0: the operator's (constant) */
 	_Atomic bool error;     /* overflowed: EVENT_CQ_ERR was raised, nothing is added any more */
 	_Atomic uint8_t notify; /* enum qp_cq_notify */
 	_Atomic uint8_t producer;   /* 1 + the worker that alone adds to it; or enum (control) */
@@ -93,6 +94,7 @@ struct qp_srq {
 	struct ring_srq ring;   /* consumers: workers; producer: control */
 	_Atomic uint32_t limit; /* armed: event when fewer are posted; 0: not armed (SRQ-02) */
 	_Atomic bool error;     /* SRQ_ERR was raised: it gives no more WQEs (RESP-CLS-A-04) */
+	uint32_t client;        /* whose; 0: the operator's (constant) */
 	uint32_t id;            /* (control) from here on */
 	uint32_t pd;
 	uint32_t max_sge;

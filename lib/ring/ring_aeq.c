@@ -170,19 +170,33 @@ is_cq(const struct ring_aeq_event *e)
 	return (ring_aeq_source_flags(e->source & 0xf) & AEQ_CQ) != 0;
 }
 
+void
+ring_aeq_lose(struct ring_aeq *q)
+{
+	const uint64_t lost = atomic_load_explicit(&q->sh->lost, memory_order_relaxed);
+
+	atomic_store_explicit(&q->sh->lost, lost + 1, memory_order_relaxed);
+	q->lost = true;
+}
+
+uint32_t
+ring_aeq_room(const struct ring_aeq *q)
+{
+	const uint32_t returned = atomic_load_explicit(&q->sh->returned, memory_order_acquire);
+
+	ASSERT(q->index - returned <= q->mask + 1);
+	return q->mask + 1 - (q->index - returned);
+}
+
 int
 ring_aeq_push(struct ring_aeq *q, const struct ring_aeq_event *e)
 {
 	struct ring_aeq_entry *slot = &q->sh->e[q->index & q->mask];
-	uint64_t lost, word;
+	uint64_t word;
 
 	ASSERT(e->id <= AEQ_ID_MAX && e->code <= 0xfff && e->source < ARRAY_LEN(sources));
-	ASSERT(q->index - atomic_load_explicit(&q->sh->returned, memory_order_acquire) <=
-		q->mask + 1);
-	if (q->index - atomic_load_explicit(&q->sh->returned, memory_order_acquire) > q->mask) {
-		lost = atomic_load_explicit(&q->sh->lost, memory_order_relaxed);
-		atomic_store_explicit(&q->sh->lost, lost + 1, memory_order_relaxed);
-		q->lost = true;
+	if (ring_aeq_room(q) == 0) {
+		ring_aeq_lose(q);
 		return -ENOSPC;
 	}
 	slot->context = is_cq(e) ? e->context >> 1 : e->context;

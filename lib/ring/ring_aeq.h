@@ -124,6 +124,10 @@ void ring_aeq_attach(struct ring_aeq *q, void *mem, uint32_t entries);
 
 /** Producer: 0, or -ENOSPC after counting the loss. Cost: one line written. */
 int ring_aeq_push(struct ring_aeq *q, const struct ring_aeq_event *e);
+/** Producer: one that it does not even try to push is lost, and counted as such. */
+void ring_aeq_lose(struct ring_aeq *q);
+/** Producer: how many it has room for. */
+uint32_t ring_aeq_room(const struct ring_aeq *q);
 /** Consumer: the next event in order. @return false: no more. */
 bool ring_aeq_next(struct ring_aeq *q, struct ring_aeq_event *out);
 /** Consumer: give back everything taken since the last call, at once. @return how many. */

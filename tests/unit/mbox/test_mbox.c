@@ -81,6 +81,59 @@ AEQ_14_order_and_bounds(void **state)
 	mbox_destroy(&b);
 }
 
+/** As many as there is room for. @return how many. */
+static uint32_t
+tell_all(struct mbox *b, uint8_t type, uint32_t client)
+{
+	const struct mbox_msg m = { .type = type, .ev = { .qpn = 17, .event = EVENT_QP_FATAL } };
+	uint32_t n = 0;
+
+	while (mbox_send_up_of(b, &m, client) == 0)
+		n++;
+	return n;
+}
+
+static void
+take_all(struct mbox *b)
+{
+	struct ring_aeq_event e;
+	struct mbox_msg m;
+
+	while (mbox_next_event(b, &e) || mbox_recv_up(b, &m, 1) != 0)
+		;
+	mbox_events_done(b);
+}
+
+/** Whoever tells of all that he has at once leaves room for others, however many do so. */
+static void
+AEQ_14_each_client_has_room(void **state)
+{
+	static const uint8_t types[] = { MBOX_EVENT, MBOX_FATAL };
+	struct mbox b;
+
+	(void)state;
+	assert_int_equal(mbox_create(&b, 6, MBOX_EVENTS, 0), 0);
+	for (uint32_t round = 0; round < 20; round++) {
+		const uint8_t type = types[round % 2];
+		const uint64_t lost = mbox_events_lost(&b), up = atomic_load(&b.up_lost);
+		uint32_t sum = tell_all(&b, type, 1 + round % 3);
+
+		/* A client fetches 256 at most. */
+		assert_in_range(sum, 256, MBOX_EVENTS / 2);
+		for (uint32_t client = 4; client <= 112; client++) {
+			const uint32_t n = tell_all(&b, type, client);
+
+			assert_in_range(n, 2, MBOX_EVENTS / 2);
+			sum += n;
+		}
+		assert_int_equal(sum + tell_all(&b, type, 0), MBOX_EVENTS); /* the operator's */
+		assert_int_equal(mbox_events_lost(&b) - lost, type == MBOX_EVENT ? 111 : 0);
+		assert_int_equal(atomic_load(&b.up_lost) - up, type == MBOX_FATAL ? 111 : 0);
+		take_all(&b);
+	}
+	mbox_destroy(&b);
+}
+
 /** A worker at rest asks this in each turn, and nothing else. */
 static void
 empty_until_told(void **state)
@@ -128,6 +181,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(AEQ_14_order_and_bounds),
+		cmocka_unit_test(AEQ_14_each_client_has_room),
 		cmocka_unit_test(empty_until_told),
 		cmocka_unit_test(room_for_answers),
 	};
