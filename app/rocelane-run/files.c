@@ -5,7 +5,6 @@
  * in a folder of this run, and librocelane-rdmacm.so has the paths lead there.
  */
 #include <errno.h>
-#include <ftw.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,8 +15,6 @@
 #include <rocelane.h>
 
 #include "run.h"
-
-#define DEEPEST 16
 
 static char top[PATH_MAX];
 static int put_errno; /* of the file that could not be made */
@@ -150,9 +147,8 @@ files_make(const char *socket)
 	struct rl_context *ctx;
 	bool good = false;
 
-	snprintf(top, sizeof(top), "%s/rocelane-run-XXXXXX", plane_folder());
-	if (mkdtemp(top) == NULL) {
-		run_say("%s: %s: programs that look for devices' files find none", top,
+	if (!folder_make(top, sizeof(top))) {
+		run_say("%s: %s: programs that look for devices' files find none", folder_top(),
 			strerror(errno));
 		top[0] = '\0';
 		return;
@@ -169,19 +165,8 @@ files_make(const char *socket)
 	setenv("ROCELANE_FILES", top, 1);
 }
 
-static int
-take_away(const char *path, const struct stat *st, int kind, struct FTW *at)
-{
-	(void)st;
-	(void)kind;
-	(void)at;
-	return remove(path);
-}
-
 void
 files_remove(void)
 {
-	if (top[0] != '\0')
-		nftw(top, take_away, DEEPEST, FTW_DEPTH | FTW_PHYS);
-	top[0] = '\0';
+	folder_remove(top);
 }

@@ -272,6 +272,7 @@ main(int argc, char **argv)
 	if (o.faults != NULL)
 		faults = control_faults_read(o.faults);
 	signals_hold();
+	folder_sweep();
 	choose_plane(&o);
 	if (faults != NULL)
 		control_faults(plane.socket, faults);

@@ -58,40 +58,16 @@ path_in(const struct plane *p, const char *name, char out[PATH_MAX])
 	snprintf(out, PATH_MAX, "%.*s/%s", DIR_MAX, p->dir, name);
 }
 
-/* From the root, as programs change their folder. */
-static bool
-is_folder(const char *path)
-{
-	struct stat st;
-
-	return path != NULL && path[0] == '/' && stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-}
-
-const char *
-plane_folder(void)
-{
-	const char *run = getenv("XDG_RUNTIME_DIR"), *tmp = getenv("TMPDIR");
-
-	if (is_folder(run) && access(run, W_OK) == 0)
-		return run;
-	return is_folder(tmp) ? tmp : "/tmp";
-}
-
 static void
 make_dir(struct plane *p)
 {
-	const char *top = plane_folder();
-
-	if (snprintf(p->dir, sizeof(p->dir), "%s/rocelane-run-XXXXXX", top) > DIR_MAX) {
-		p->dir[0] = '\0';
-		run_die("%s: the path is too long for a socket", top);
-	}
-	if (mkdtemp(p->dir) == NULL) {
-		p->dir[0] = '\0';
-		run_die("no folder for the files of this run can be made in %s (XDG_RUNTIME_DIR, "
-			"TMPDIR): %s",
-			top, strerror(errno));
-	}
+	if (folder_make(p->dir, DIR_MAX + 1))
+		return;
+	p->dir[0] = '\0';
+	if (errno == ENAMETOOLONG)
+		run_die("%s: the path is too long for a socket", folder_top());
+	run_die("no folder for the files of this run can be made in %s (XDG_RUNTIME_DIR, TMPDIR): %s",
+		folder_top(), strerror(errno));
 }
 
 static json_t *
@@ -290,7 +266,6 @@ plane_start(struct plane *p, bool polls, const char *record)
 void
 plane_stop(struct plane *p)
 {
-	static const char *const files[] = { "sock", "config.json", "log", "dpdk/rte", "dpdk" };
 	const int64_t end = jsonrpc_now_ms() + STOP_MS;
 	char path[PATH_MAX];
 
@@ -309,10 +284,5 @@ plane_stop(struct plane *p)
 		return;
 	path_in(p, "log", path);
 	tell_log(path, "rocelane-run: ", "record: ");
-	for (unsigned int i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
-		path_in(p, files[i], path);
-		remove(path);
-	}
-	rmdir(p->dir);
-	p->dir[0] = '\0';
+	folder_remove(p->dir);
 }

@@ -7,6 +7,7 @@
  * main.c     options, the program, its exit status    plane.c    a dataplane of its own
  * control.c  calls, faults, queue pairs that failed   signals.c  held, or passed on
  * files.c    what a kernel shows of RDMA devices      cpus.c     which CPU is the worker's
+ * folder.c   folders of runs, and of those that were killed
  *
  * Owner:   one thread.
  * Memory:  what is left at the end goes with the process.
@@ -58,12 +59,19 @@ struct plane {
 void plane_start(struct plane *p, bool polls, const char *record);
 /** End it, tell what a record lacks, remove its files. May be called at any time, also twice. */
 void plane_stop(struct plane *p);
-/** @return where files of a run are made: XDG_RUNTIME_DIR, TMPDIR or /tmp. */
-const char *plane_folder(void);
 /** Is anybody there? */
 bool plane_answers(const char *socket);
 /** Directory of our libibverbs.so.1; ends the program if there is none. */
 void plane_library(char dir[PATH_MAX]);
+
+/** @return where files of a run are made: XDG_RUNTIME_DIR, TMPDIR or /tmp. */
+const char *folder_top(void);
+/** A folder there, which nobody else removes while this process is. @return false: see errno. */
+bool folder_make(char *path, size_t room);
+/** With all that is in it; path is "" from then on. May be called with that. */
+void folder_remove(char *path);
+/** Those of runs that were killed. */
+void folder_sweep(void);
 
 /** Files that a kernel shows of RDMA devices, for the ports of this dataplane. */
 void files_make(const char *socket);

@@ -196,6 +196,41 @@ class Folders(Beside):
         for path in self.places("-p", TMPDIR=self.other.name):
             self.assertTrue(path.startswith(self.other.name + "/"), path)
 
+    def lasting(self):
+        """A run that ends with its standard input. Its folders are there."""
+        proc = subprocess.Popen([RUN, "-p", "sh", "-c", "echo ready; read x"], env=self.env,
+                                stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.addCleanup(proc.communicate, timeout=120)
+        self.assertEqual(b"ready\n", proc.stdout.readline())
+        return proc
+
+    def test_what_a_killed_run_has_left(self):
+        """The next one removes it, but not those of a run that goes on, nor what is no run's."""
+        def made():
+            return set(os.listdir(self.dir.name))
+
+        def run_another():
+            subprocess.run([RUN, "-p", "true"], env=self.env, check=True, timeout=120)
+
+        notes = os.path.join(self.dir.name, "rocelane-run-notes")
+        os.mkdir(notes)
+        lives = self.lasting()
+        kept = made()
+        dies = self.lasting()
+        all_of_it = made()
+        self.assertEqual((3, 5), (len(kept), len(all_of_it)))
+        dies.kill()
+        dies.wait(60)
+        run_another()       # the program goes on, and may still look at the devices' files
+        self.assertEqual(all_of_it, made())
+        dies.communicate(timeout=60)
+        while made() != kept:       # its dataplane ends in its own time
+            run_another()
+            self.assertLessEqual(kept, made())
+        lives.communicate(timeout=120)
+        self.assertEqual({"rocelane-run-notes"}, made())
+        os.rmdir(notes)
+
     def test_names_do_not_steer_a_terminal(self):
         for want, args in ((125, ("-s", "/\x1b]0;x\a")), (125, ("-f", "\x9b31m")),
                            (127, ("-p", "/\x1b[31m"))):
@@ -208,7 +243,7 @@ class Folders(Beside):
         """Nothing is made in the root of the file system, or beside the program."""
         for name in ("", ".", "/no/such/folder", __file__, "/tmp/" + 5000 * "x"):
             for path in self.places("-p", TMPDIR=name, XDG_RUNTIME_DIR=name):
-                self.assertTrue(path.startswith("/tmp/rocelane-run-"), path)
+                self.assertTrue(path.startswith("/tmp/rocelane-run."), path)
 
     def test_a_socket_from_here(self):
         """--socket goes by the folder of rocelane-run, not by those that its program goes to."""
