@@ -163,8 +163,11 @@ int connect_unlisten(struct connect *cx, const char *name, struct refusal *r);
 
 /** Is this the queue pair of a connection, or of a listener? Such are not saved. */
 bool connect_has_qp(struct connect *cx, uint32_t qpn);
-/** An operator's listeners as they are now. @param out room for CM_LISTENERS. @return how many. */
-uint32_t connect_save(const struct connect *cx, struct conf_cm_listen *out);
+/**
+ * An operator's listeners as they are now, but for those whose objects are gone.
+ * @param out room for CM_LISTENERS. @return how many.
+ */
+uint32_t connect_save(struct connect *cx, struct conf_cm_listen *out);
 
 struct connect_request {
 	int16_t port; /* index */

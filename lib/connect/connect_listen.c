@@ -59,9 +59,22 @@ make_ud(struct connect *cx, struct connect_listener *l, struct refusal *r)
 	return 0;
 }
 
+/* Nothing could come of a listener whose QPs cannot be made. */
+static int
+refer(struct connect *cx, const struct conf_cm_listen *conf, struct refusal *r)
+{
+	struct admin_qp nobody = { 0 };
+
+	return admin_references(cx->admin, &conf->qp, &nobody, r);
+}
+
 int
 connect_listen(struct connect *cx, const struct conf_cm_listen *conf, struct refusal *r)
 {
+	const int rc = refer(cx, conf, r);
+
+	if (rc != 0)
+		return rc;
 	return connect_listen_for(cx, conf, NULL, NULL, r);
 }
 
@@ -114,12 +127,14 @@ connect_has_qp(struct connect *cx, uint32_t qpn)
 }
 
 uint32_t
-connect_save(const struct connect *cx, struct conf_cm_listen *out)
+connect_save(struct connect *cx, struct conf_cm_listen *out)
 {
+	struct refusal gone;
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < CM_LISTENERS; i++)
-		if (cx->listeners[i].l != NULL && cx->listeners[i].of == NULL)
+		if (cx->listeners[i].l != NULL && cx->listeners[i].of == NULL &&
+			refer(cx, &cx->listeners[i].conf, &gone) == 0)
 			out[n++] = cx->listeners[i].conf;
 	return n;
 }

@@ -24,6 +24,21 @@ class Services(CmCase):
     def listen(self, qp, **kw):
         return self.rpc("cm_listen", name="l1", port="p0", service_port=PORT, qp=qp, **kw)
 
+    def test_listener_of_what_is_not_there(self):
+        """No queue pair could be made: nobody listens, and what is saved starts."""
+        self.cm(listen=False)
+        for key, value in (("pd", "gone"), ("send_cq", "gone"), ("recv_cq", "gone"),
+                           ("srq", "gone"), ("worker", 63)):
+            with self.subTest(key=key), self.assertRaises(dut.RpcError) as e:
+                self.listen(self.template_of("RC", **{key: value}))
+            self.assertIn("%s does not exist" % (63 if key == "worker" else '"gone"'),
+                          str(e.exception))
+        self.rpc("pd_create", name="gone")
+        self.listen(self.template_of("RC", pd="gone"))
+        self.assertEqual(1, len(self.rpc("save_config")["cm"]["listen"]))
+        self.rpc("pd_dealloc", name="gone")
+        self.assertEqual([], self.rpc("save_config")["cm"]["listen"])
+
     UC_HAS_NOT = ("max_rd_atomic", "max_dest_rd_atomic", "min_rnr_timer", "timeout")
 
     def test_UC_20_CM_31_uc_is_asked(self):
