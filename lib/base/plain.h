@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <string.h>
 
-/** Separators of lines (U+2028), and what changes the direction of writing (U+202E), and the like. */
+/** Separators of lines (U+2028), what changes the direction of writing (U+202E), and the like. */
 static inline int
 plain_is_format(const unsigned char *u)
 {

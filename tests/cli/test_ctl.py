@@ -148,7 +148,8 @@ class Output(Case):
     def test_nor_do_those_beyond_ASCII(self):
         """U+009B is CSI to many a terminal; U+202E turns a line around. Others are let through."""
         row = {"name": "user 9 \u009b31m\u202eabc\u2066\u061c\u00e9\u2028x", "users": 0}
-        self.assertIn("user 9 ??31m???abc?????\u00e9???x", self.ctl({"xrcd_list": [row]}, "xrcd", "list"))
+        self.assertIn("user 9 ??31m???abc?????\u00e9???x",
+                      self.ctl({"xrcd_list": [row]}, "xrcd", "list"))
         out = self.ctl({"xrcd_list": [row]}, "-j", "xrcd", "list")
         self.assertTrue(out.isascii())
         self.assertEqual([row], json.loads(out))
