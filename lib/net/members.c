@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "be.h"
 #include "env.h"
 #include "net.h"
 
@@ -88,12 +89,14 @@ version_of(const struct net *net, const struct member *m)
 	return m->group.family == 6 ? NEWEST_MLD : NEWEST_IGMP;
 }
 
-/* Somewhere in a time: hosts that were asked at once do not answer at once. */
+/* Somewhere in a time: hosts that were asked at once, of other MACs, do not answer at once. */
 static ns_t
-spread(struct net *net, ns_t within)
+spread(struct net *net, const struct member *m, ns_t within)
 {
+	const uint32_t host = be32_load(net->env->w.ports[m->port].addr->mac + 2);
+
 	net->members.spread = net->members.spread * 1664525u + 1013904223u;
-	return within / 1024 * (net->members.spread >> 22);
+	return within / 1024 * ((net->members.spread ^ host * 0x9e3779b1u) >> 22);
 }
 
 static void
@@ -155,7 +158,7 @@ members_link_up(struct net *net, uint16_t port)
 static void
 answer_in(struct net *net, struct member *m, const struct member_query *q)
 {
-	const ns_t at = net->env->now + spread(net, q->within);
+	const ns_t at = net->env->now + spread(net, m, q->within);
 
 	if (m->users == 0 || !is_told(&m->group))
 		return;
@@ -216,7 +219,7 @@ send_due(struct net *net, struct member *m)
 		members_report(
 			net, m, m->users != 0 ? MEMBER_JOINS : MEMBER_LEAVES, version, q->tci);
 		m->tells--;
-		m->tell_at = now + spread(net, TIME_NS_PER_S);
+		m->tell_at = now + spread(net, m, TIME_NS_PER_S);
 		return 1;
 	}
 	if (m->answer_at != 0 && m->answer_at <= now) {
