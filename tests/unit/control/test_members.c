@@ -2,6 +2,7 @@
 /* What switches that snoop are told of groups, by IGMP and MLD. Frames are typed from the RFCs. */
 #include "fake.h"
 
+#include <rte_ethdev.h>
 #include <rte_mbuf.h>
 
 #include "be.h"
@@ -327,6 +328,31 @@ older_versions(void **state UNUSED)
 	assert_int_equal(sent(60)[IGMP_AT], 0x22);
 }
 
+/* Who is at the other end of a link that comes up may know nothing. */
+static void
+a_link_comes_up(void **state UNUSED)
+{
+	join_four();
+	assert_int_equal(rte_eth_dev_set_link_down(0), 0);
+	turn_after(TIME_NS_PER_S);
+	fake.frames_n = 0; /* it may have been up */
+	turn_after(TIME_NS_PER_S);
+	fake.frames_n = 0;
+	turn_after(TIME_NS_PER_S);
+	nothing_sent();
+	assert_int_equal(rte_eth_dev_set_link_up(0), 0);
+	turn_after(TIME_NS_PER_S);
+	turn_after(0);
+	assert_int_equal(fake.frames_n, 4);
+	for (uint32_t i = 0; i < 2; i++)
+		assert_int_equal(fake.frames[i].data[IGMP_AT + 8], TO_EX);
+	turn_after(TIME_NS_PER_S);
+	assert_int_equal(fake.frames_n, 8);
+	turn_after(100 * TIME_NS_PER_S);
+	assert_int_equal(fake.frames_n, 8);
+	assert_int_equal(rte_eth_dev_set_link_down(0), 0);
+}
+
 /* Frames that are wrong in one place, and groups that nobody is told of. */
 static void
 what_is_not_answered(void **state UNUSED)
@@ -381,6 +407,7 @@ main(void)
 		WITH_FAKE(igmp_questions_are_answered),
 		WITH_FAKE(mld_questions_are_answered),
 		WITH_FAKE(older_versions),
+		WITH_FAKE(a_link_comes_up),
 		WITH_FAKE(what_is_not_answered),
 	};
 
