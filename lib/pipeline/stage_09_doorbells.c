@@ -2,10 +2,10 @@
 /*
  * Stage 9: read the doorbells of clients. They are shared memory, so each number is checked.
  *
- * Where few bells ring, the worker keeps up with a client that posts one request after the other:
- * each post would ring, and four lines would go to and fro between two cores. So the bells of a few
- * queues go on ringing: the worker looks at these queues by itself in every turn, and the client
- * finds its bell rung. Such a queue is watched until nothing was posted for WATCHED_VAIN turns.
+ * A client that posts one request after the other would ring in nearly every turn, and the lines of
+ * the bell and of its slot would go to and fro between two cores. So where few bells ring, a queue
+ * is watched: its bell stays rung, the client has none to ring, and the worker looks at the queue
+ * by itself in every turn, until nothing was posted for WATCHED_VAIN turns.
  */
 #include "count.h"
 #include "credits.h"
