@@ -102,6 +102,17 @@ extern const char qp17[];
 const char *text_of(const json_t *o, const char *key);
 json_int_t number_of(const json_t *o, const char *key);
 
+/** One's complement checksum of IP and what is in it, `sum` carried in; not frames_checksum(). */
+static inline uint16_t
+fake_sum16(const uint8_t *p, uint32_t len, uint32_t sum)
+{
+	for (uint32_t i = 0; i < len; i++)
+		sum += i % 2 == 0 ? (uint32_t)p[i] << 8 : p[i];
+	while (sum > 0xffff)
+		sum = (sum & 0xffff) + (sum >> 16);
+	return (uint16_t)~sum;
+}
+
 /** A worker has dropped a packet for these reasons. */
 static inline void
 fake_drop(unsigned int worker, uint32_t psn, uint64_t faults, uint8_t charged)

@@ -136,16 +136,6 @@ frames_of_any_length(void **state UNUSED)
 	}
 }
 
-static uint16_t
-sum16(const uint8_t *p, uint32_t len, uint32_t sum)
-{
-	for (uint32_t i = 0; i < len; i++)
-		sum += i % 2 == 0 ? (uint32_t)p[i] << 8 : p[i];
-	while (sum > 0xffff)
-		sum = (sum & 0xffff) + (sum >> 16);
-	return (uint16_t)~sum;
-}
-
 static uint32_t
 ping4(uint8_t *f, uint32_t payload)
 {
@@ -157,8 +147,8 @@ ping4(uint8_t *f, uint32_t payload)
 	be16_store(f + 16, (uint16_t)total);
 	for (uint32_t i = 0; i < payload; i++)
 		f[42 + i] = (uint8_t)i;
-	be16_store(f + 24, sum16(f + 14, 20, 0));
-	be16_store(f + 36, sum16(f + 34, 8 + payload, 0));
+	be16_store(f + 24, fake_sum16(f + 14, 20, 0));
+	be16_store(f + 36, fake_sum16(f + 34, 8 + payload, 0));
 	return 14 + total;
 }
 
@@ -178,10 +168,10 @@ ping_is_answered(void **state UNUSED)
 		assert_int_equal(r->len, len < 60 ? 60 : len);
 		assert_memory_equal(r->data, f + 6, 6);
 		assert_memory_equal(r->data + 6, f, 6);
-		assert_int_equal(sum16(r->data + 14, 20, 0), 0);
+		assert_int_equal(fake_sum16(r->data + 14, 20, 0), 0);
 		assert_memory_equal(r->data + 26, "\x0a\0\0\x01\x0a\0\0\x02", 8);
 		assert_int_equal(r->data[34], 0);
-		assert_int_equal(sum16(r->data + 34, 8 + sizes[i], 0), 0);
+		assert_int_equal(fake_sum16(r->data + 34, 8 + sizes[i], 0), 0);
 		assert_memory_equal(
 			r->data + 38, f + 38, 4 + sizes[i]); /* identifier, sequence, data */
 	}
@@ -215,9 +205,9 @@ pings_that_are_wrong(void **state UNUSED)
 		f[rows[i].at] = rows[i].value;
 		if (rows[i].fix) {
 			be16_store(f + 24, 0);
-			be16_store(f + 24, sum16(f + 14, 20, 0));
+			be16_store(f + 24, fake_sum16(f + 14, 20, 0));
 			be16_store(f + 36, 0);
-			be16_store(f + 36, sum16(f + 34, 40, 0));
+			be16_store(f + 36, fake_sum16(f + 34, 40, 0));
 		}
 		feed(f, len);
 		nothing_sent();
@@ -232,7 +222,7 @@ sum6(const uint8_t *ip, uint32_t len)
 
 	for (uint32_t i = 8; i < 40; i += 2)
 		sum += be16_load(ip + i);
-	return sum16(ip + 40, len, sum);
+	return fake_sum16(ip + 40, len, sum);
 }
 
 static uint32_t
