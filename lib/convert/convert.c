@@ -13,13 +13,12 @@
 #include <unistd.h>
 
 #include "convert.h"
+#include "convert_pinned.h"
 #include "convert_stop.h"
+#include "convert_uffd.h"
 
 #ifndef __x86_64__
 #error "the helper is started by x86-64 code"
-#endif
-#ifndef UFFD_USER_MODE_ONLY
-#define UFFD_USER_MODE_ONLY 1
 #endif
 
 #ifndef MADV_POPULATE_READ /* Linux 5.14 */
@@ -222,57 +221,7 @@ run_helper(uint8_t *stack, struct window *w)
 	return ret;
 }
 
-/* ---- userfaultfd ----------------------------------------------------------------------------- */
-
-static enum convert_way most = CONVERT_WAY_FULL;
-
-static int
-open_uffd(uint64_t features, enum convert_way *way)
-{
-	struct uffdio_api api = { .api = UFFD_API, .features = features };
-	int dev = open("/dev/userfaultfd", O_RDWR | O_CLOEXEC);
-	int fd = -1;
-
-	*way = CONVERT_WAY_STOP;
-	if (most == CONVERT_WAY_STOP)
-		return -1;
-	*way = CONVERT_WAY_FULL;
-#ifdef USERFAULTFD_IOC_NEW
-	if (dev >= 0 && most == CONVERT_WAY_FULL)
-		fd = ioctl(dev, USERFAULTFD_IOC_NEW, O_CLOEXEC);
-#endif
-	if (dev >= 0)
-		close(dev);
-	if (fd < 0 && most == CONVERT_WAY_FULL)
-		fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
-	if (fd < 0) {
-		*way = CONVERT_WAY_USER_MODE;
-		fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY);
-	}
-	if (fd >= 0 && ioctl(fd, UFFDIO_API, &api) == 0)
-		return fd;
-	if (fd >= 0)
-		close(fd);
-	*way = CONVERT_WAY_STOP;
-	return -1;
-}
-
-void
-convert_use(enum convert_way way)
-{
-	most = way;
-}
-
-enum convert_way
-convert_ways(void)
-{
-	enum convert_way way;
-	const int fd = open_uffd(0, &way);
-
-	if (fd >= 0)
-		close(fd);
-	return way;
-}
+/* ---- one part -------------------------------------------------------------------------------- */
 
 static bool
 is_alone(void)
@@ -289,8 +238,6 @@ is_alone(void)
 	return n == 1;
 }
 
-/* ---- one part -------------------------------------------------------------------------------- */
-
 /* What keeps other threads out: w->uffd and w->trap, or w->stop. A userfaultfd does not watch the
  * pages of a file. */
 static void
@@ -305,7 +252,7 @@ set_trap(struct window *w, bool from_shared, bool of_file)
 	w->here = ask_valgrind(RUNNING_ON_VALGRIND, 0) != 0;
 	if (is_alone())
 		return;
-	w->uffd = of_file || w->here ? -1 : open_uffd(features, &way);
+	w->uffd = of_file || w->here ? -1 : convert_uffd_open(features, &way);
 	/* For an ordinary user system calls do not sleep there. They fail with EFAULT. */
 	w->stop = w->uffd < 0 || way == CONVERT_WAY_USER_MODE;
 	w->range = (struct uffdio_range){ .start = w->at, .len = w->len };
@@ -397,6 +344,8 @@ convert_to_shared(const struct convert_part *part, int fd, uint64_t offset)
 		return -EOPNOTSUPP;
 	if (!can_be_read(part))
 		return -EFAULT;
+	if (convert_pinned(part->at, part->len))
+		return -EBUSY;
 	/* An error now, instead of SIGBUS later. */
 	if (fallocate(fd, 0, (off_t)offset, (off_t)part->len) != 0)
 		return -errno;
@@ -485,10 +434,13 @@ convert_to_private_in_child(uintptr_t at, size_t len, size_t there, int prot)
 int
 convert_to_private(const struct convert_part *part, size_t there)
 {
-	void *target = mmap(NULL, part->len, PROT_READ | PROT_WRITE,
-		MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	void *target;
 	int rc;
 
+	if (convert_pinned(part->at, part->len))
+		return -EBUSY;
+	target = mmap(NULL, part->len, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	if (target == MAP_FAILED)
 		return -errno;
 	rc = swap_pages(part, there < part->len ? there : part->len, target, -1, 0);

@@ -20,7 +20,7 @@
  * that sleep for a limited time. One that wakes in the window and makes such a call at once still
  * gets EFAULT. Where all threads are stopped, one that waits for a limited time
  * (poll, nanosleep) gives EINTR. Pages that the kernel writes to by itself (O_DIRECT, AIO,
- * io_uring, vmsplice) must be at rest.
+ * vmsplice) must be at rest; those that an io_uring holds stay as they are (convert_pinned.h).
  * Locks (mlock), NUMA policies and huge pages of the old pages are lost.
  *
  * Owner:   any thread; one at a time (the caller has a lock), and that one not from a signal
@@ -85,14 +85,15 @@ int convert_look(uintptr_t at, size_t len, struct convert_part *parts);
  * Move one part onto [offset, offset + len) of a memfd, which must have no other pages there.
  * Costs two page tables, a copy, and the time of 20 system calls or so.
  * @return 0; or -errno, with nothing changed: -EOPNOTSUPP: CONVERT_NOT; -ETIMEDOUT: a thread could
- * not be stopped; -EFAULT: it has pages behind the end of its file; -ENOMEM; -ENOSPC.
+ * not be stopped; -EFAULT: it has pages behind the end of its file; -EBUSY: an io_uring holds some
+ * of them; -ENOMEM; -ENOSPC.
  */
 int convert_to_shared(const struct convert_part *part, int fd, uint64_t offset);
 
 /**
  * Move one part, which is shared, to private pages of its own. The memfd's pages stay as they are.
  * @param there bytes of the part that its file has; those behind are zero then.
- * @return 0; or -errno, with nothing changed.
+ * @return 0; or -errno, with nothing changed: -EBUSY: an io_uring holds some of them.
  */
 int convert_to_private(const struct convert_part *part, size_t there);
 

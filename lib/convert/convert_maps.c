@@ -10,8 +10,7 @@
 #include <unistd.h>
 
 #include "convert.h"
-
-#define LINE_MAX_BYTES 4352 /* a path, and what stands before it */
+#include "convert_lines.h"
 
 static int
 prot_of(const char *perms)
@@ -97,16 +96,8 @@ maps_open(void)
 	return lseek(kept, 0, SEEK_SET) == 0 ? kept : -errno;
 }
 
-/* Lines of a file. */
-struct lines {
-	int fd;
-	size_t at, end; /* of what was read and not given yet */
-	char text[LINE_MAX_BYTES];
-};
-
-/* @return the next one, until the next call; NULL: there is none. */
-static const char *
-next_line(struct lines *l)
+const char *
+convert_next_line(struct lines *l)
 {
 	for (;;) {
 		char *line = l->text + l->at, *end = memchr(line, '\n', l->end - l->at);
@@ -141,7 +132,7 @@ convert_walk(convert_seen *seen, void *ctx)
 
 	if (l.fd < 0)
 		return l.fd;
-	while ((line = next_line(&l)) != NULL) {
+	while ((line = convert_next_line(&l)) != NULL) {
 		if (!parse(line, &p, &end) || end <= p.at)
 			continue;
 		p.map_at = p.at;

@@ -136,6 +136,10 @@ say_convert(char *why, const struct convert_part *p, int rc)
 			p->len, (void *)p->at,
 			p->kind == CONVERT_FILE ? "their file"
 						: "a region that mremap() has made longer");
+	else if (rc == -EBUSY)
+		snprintf(why, VL_WHY,
+			"an io_uring has buffers in it, and would go on to use the old pages: "
+			"register the region first, then the ring's buffers");
 	else
 		snprintf(why, VL_WHY, "%zu bytes at %p cannot be made shared memory: %s", p->len,
 			(void *)p->at, strerror(-rc));

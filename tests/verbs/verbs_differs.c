@@ -5,13 +5,14 @@
 #include <stdbool.h>
 #include <sys/mman.h>
 
+#include "../clib/uring.h"
 #include "ends.h"
 
 #define PAGE 4096u
 #define LEN  (2 * PAGE)
 #define MORE (16 * PAGE)
 
-static struct end e;
+static struct end e[2];
 static sigjmp_buf back;
 
 static void
@@ -42,7 +43,7 @@ private_memory(void)
 static struct ibv_mr *
 region(char *p)
 {
-	struct ibv_mr *mr = ibv_reg_mr(e.pd, p, LEN, ALL_ACCESS);
+	struct ibv_mr *mr = ibv_reg_mr(e[0].pd, p, LEN, ALL_ACCESS);
 
 	CHECK(mr != NULL);
 	return mr;
@@ -94,16 +95,64 @@ advised(void)
 	CHECK(munmap(p, LEN) == 0);
 }
 
+/* The ring puts it where the program and the device see it. */
+static void
+read_by(struct uring *u, char *p, char byte)
+{
+	static char from[LEN];
+	FILE *f = tmpfile();
+
+	memset(from, byte, LEN);
+	CHECK(f != NULL && fwrite(from, 1, LEN, f) == LEN && fflush(f) == 0);
+	CHECK(uring_read_fixed(u, fileno(f), p, LEN) == (int)LEN);
+	CHECK(memcmp(p, from, LEN) == 0);
+	fclose(f);
+}
+
+static void
+not_while_fixed(char *p)
+{
+	errno = 0;
+	CHECK(ibv_reg_mr(e[0].pd, p, LEN, ALL_ACCESS) == NULL && errno == EBUSY);
+}
+
+/* Fixed buffers of an io_uring before a region, and in one. Where there are no rings: neither. */
+static void
+fixed_buffers(void)
+{
+	char *p = private_memory();
+	struct ibv_mr *mr;
+	struct uring u;
+
+	if (uring_open(&u) != 0)
+		return;
+	CHECK(uring_fix(&u, p, LEN) == 0);
+	not_while_fixed(p);
+	read_by(&u, p, '1');
+	CHECK(uring_unfix(&u) == 0);
+	ends_move(e, region(p), p, p);
+	mr = region(p);
+	CHECK(uring_fix(&u, p, LEN) == 0);
+	read_by(&u, p, '2');
+	ends_move(e, mr, p, p); /* its end leaves the pages shared: */
+	read_by(&u, p, '3');
+	not_while_fixed(p);
+	CHECK(uring_unfix(&u) == 0);
+	CHECK(ibv_dereg_mr(region(p)) == 0);
+	CHECK(madvise(p, LEN, MADV_FREE) == 0); /* so they are private again */
+	uring_close(&u);
+	CHECK(munmap(p, LEN) == 0);
+}
+
 int
 main(void)
 {
-	struct ibv_device **list = ibv_get_device_list(NULL);
-
-	CHECK(list != NULL && signal(SIGBUS, on_bus) != SIG_ERR);
-	end_open(&e, list[0]);
+	CHECK(signal(SIGBUS, on_bus) != SIG_ERR);
+	ends_open(e, 7);
 	made_longer();
 	reallocated();
 	advised();
+	fixed_buffers();
 	puts("as the page says");
 	return 0;
 }
