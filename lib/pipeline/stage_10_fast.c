@@ -70,6 +70,31 @@ lend_long(struct worker *w, struct rte_mbuf *m, uint8_t *frame, const uint8_t *p
 	mbuf_len_set(m, at + len + (-len & 3) + WIRE_ICRC_LEN);
 }
 
+/** What a loop knows of its frames. */
+struct frames_are {
+	bool ipv4;  /* see frame_head() */
+	bool longs; /* payloads may be long */
+	bool seals; /* they have an ICRC; else local.h */
+	bool lends; /* their payloads may stay where they are */
+};
+
+/** Payload, pad and ICRC of a frame, whose headers are written. */
+static ALWAYS_INLINE void
+fill(struct worker *w, const struct qp *qp, const struct frames_are are, struct rte_mbuf *m,
+	uint8_t *frame, uint8_t *payload, const uint8_t *from, uint32_t len)
+{
+	if (are.longs && len >= COPY_SEAL_MIN && are.seals &&
+		fill_long(m, &qp->tmpl, frame, payload, from, len))
+		return;
+	if (!are.seals && are.lends && local_lends(w, len)) {
+		lend_long(w, m, frame, payload, from, len);
+		return;
+	}
+	payload = frame_end(m, frame, payload, from, len);
+	if (are.seals)
+		frame_unsealed(w, &qp->tmpl, are.ipv4, frame, (uint32_t)(payload - frame));
+}
+
 /** Has the request several SGEs, and no bytes of its own? */
 static ALWAYS_INLINE bool
 has_pieces(const struct requester_wr *wr)
@@ -106,11 +131,12 @@ requests_make(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf **m
 	struct tx_queue *q = &w->tx[port];
 	const struct request_sources *from = w->source;
 	struct rte_mbuf **out = q->m + q->tail, **in = m + *n;
-	const bool plain = (kind & MAKE_PLAIN) != 0, longs = (kind & MAKE_LONG) != 0;
+	const bool plain = (kind & MAKE_PLAIN) != 0;
 	const bool imms = (kind & MAKE_IMM) != 0, sges = (kind & MAKE_SGES) != 0;
 	const bool ipv4 = (kind & MAKE_IPV4) != 0;
 	const uint8_t service = plain ? 0 : wire_opcode_on(r->transport, 0);
-	const bool seals = plain || (qp->flags & QPF_LOCAL) == 0; /* else local.h */
+	const struct frames_are are = { ipv4, (kind & MAKE_LONG) != 0,
+		plain || (qp->flags & QPF_LOCAL) == 0, service == 0 };
 	uint32_t most = RTE_MIN(RTE_MIN(from->n, *n), TX_ROOM - q->tail), sent;
 	struct requester_wr *const wrs = r->wr;
 	const uint32_t mask = r->wr_mask;
@@ -146,21 +172,12 @@ requests_make(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf **m
 				break;
 			}
 			payload = frame_close(one, frame, payload, wr->len);
-			if (seals)
+			if (are.seals)
 				frame_unsealed(
 					w, &qp->tmpl, ipv4, frame, (uint32_t)(payload - frame));
 			continue;
 		}
-		if (longs && wr->len >= COPY_SEAL_MIN && seals &&
-			fill_long(one, &qp->tmpl, frame, payload, from->host[sent], wr->len))
-			continue;
-		if (!seals && service == 0 && local_lends(w, wr->len)) {
-			lend_long(w, one, frame, payload, from->host[sent], wr->len);
-			continue;
-		}
-		payload = frame_end(one, frame, payload, from->host[sent], wr->len);
-		if (seals)
-			frame_unsealed(w, &qp->tmpl, ipv4, frame, (uint32_t)(payload - frame));
+		fill(w, qp, are, one, frame, payload, from->host[sent], wr->len);
 	}
 	*n -= sent;
 	frames_made(w, qp, q, &run, sent);
@@ -218,7 +235,7 @@ parts_make(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf **m, u
 	struct tx_queue *q = &w->tx[port];
 	const struct request_sources *from = w->source;
 	const uint8_t service = wire_opcode_on(r->transport, 0);
-	const bool seals = (qp->flags & QPF_LOCAL) == 0; /* else local.h */
+	const struct frames_are are = { ipv4, true, (qp->flags & QPF_LOCAL) == 0, service == 0 };
 	uint32_t most = RTE_MIN(*n, TX_ROOM - q->tail), sent;
 	struct requester_run run;
 	struct wire_head head;
@@ -245,16 +262,7 @@ parts_make(struct worker *w, struct qp *qp, uint8_t port, struct rte_mbuf **m, u
 		frame = frame_begin(one, frame_at(pool));
 		payload = part_headers(qp, ipv4, service, &head, wr, &p, frame);
 		q->m[q->tail + sent] = one;
-		if (p.len >= COPY_SEAL_MIN && seals &&
-			fill_long(one, &qp->tmpl, frame, payload, host, p.len))
-			continue;
-		if (!seals && service == 0 && local_lends(w, p.len)) {
-			lend_long(w, one, frame, payload, host, p.len);
-			continue;
-		}
-		payload = frame_end(one, frame, payload, host, p.len);
-		if (seals)
-			frame_unsealed(w, &qp->tmpl, ipv4, frame, (uint32_t)(payload - frame));
+		fill(w, qp, are, one, frame, payload, host, p.len);
 	}
 	*n -= sent;
 	frames_made(w, qp, q, &run, sent);
