@@ -36,7 +36,7 @@ fill_device(struct ibv_context *ctx, const struct rl_device_attr *a, struct ibv_
 				    IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN |
 				    IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_XRC |
 				    IBV_DEVICE_AUTO_PATH_MIG | IBV_DEVICE_MEM_WINDOW |
-				    IBV_DEVICE_MEM_WINDOW_TYPE_2B,
+				    IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS,
 		.max_sge = a->max_sge,
 		.max_sge_rd = a->max_sge,
 		.max_cq = a->max_cq,

@@ -7,13 +7,14 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "convert.h"
 #include "kept.h"
-#include "span.h"
+#include "span_priv.h"
 
 static bool
 is_it(int fd, const struct convert_part *p)
@@ -95,20 +96,88 @@ find_fd(const struct convert_part *p)
 	return fd >= 0 ? fd : open_it(mapping, p);
 }
 
-int
-vl_shared_get(
-	const struct convert_part *p, const void *addr, struct vl_memory *out, char why[VL_WHY])
-{
-	const int fd = find_fd(p);
+/* A range of shared memory: of one file, in a row, in as many mappings as there are. A mapping of
+ * huge pages is not merged with its neighbours by the kernel, and DPDK makes one for each page. */
+struct range {
+	uintptr_t at; /* of what is not known yet */
+	uintptr_t end;
+	struct convert_part file; /* the first mapping, from the range's begin on */
+	size_t len;               /* known */
+	bool written;
+	int err; /* not 0: it cannot be */
+	const char *why;
+};
 
+/* Does `p` go on where what is known ends? */
+static bool
+is_next(const struct range *r, const struct convert_part *p)
+{
+	return p->inode == r->file.inode && p->major == r->file.major &&
+	       p->minor == r->file.minor && p->offset == r->file.offset + r->len;
+}
+
+static void
+judge(struct range *r, const struct convert_part *p)
+{
+	r->err = EOPNOTSUPP;
+	if (p->kind != CONVERT_SHARED || vl_span_of(p) != NULL) {
+		r->why = r->len == 0 ? "it consists of too many mappings" : VL_MIXED;
+	} else if (r->written && (p->prot & PROT_WRITE) == 0) {
+		r->err = EFAULT;
+		r->why = VL_READ_ONLY;
+	} else if (r->len != 0 && !is_next(r, p)) {
+		r->why = "it is not of one file, in a row: register each. (Huge pages of DPDK: "
+			 "--single-file-segments; of SPDK: -g)";
+	} else {
+		r->err = 0;
+	}
+}
+
+static bool
+add(void *ctx, const struct convert_part *seen)
+{
+	struct range *r = ctx;
+	struct convert_part p = *seen;
+
+	if (p.map_end <= r->at)
+		return true;
+	if (p.map_at > r->at)
+		return false;
+	p.offset += r->at - p.at;
+	p.at = r->at;
+	judge(r, &p);
+	if (r->err != 0)
+		return false;
+	if (r->len == 0)
+		r->file = p;
+	r->at = p.map_end < r->end ? p.map_end : r->end;
+	r->len = r->at - r->file.at;
+	return r->at < r->end;
+}
+
+int
+vl_shared_get(uintptr_t at, uintptr_t end, bool written, const void *addr, struct vl_memory *out,
+	char why[VL_WHY])
+{
+	struct range r = { .at = at, .end = end, .written = written };
+	const int rc = convert_walk(add, &r);
+	int fd;
+
+	if (rc != 0)
+		return vl_span_look_failed(rc, why);
+	if (r.err == 0 && r.at < end)
+		return vl_span_look_failed(-EFAULT, why);
+	if (r.err != 0)
+		return vl_span_refuse(why, r.err, r.why);
+	fd = find_fd(&r.file);
 	if (fd < 0) {
 		snprintf(why, VL_WHY,
 			"shared memory (%s) for which this process has no descriptor to write by: "
 			"keep it open, or have CAP_SYS_ADMIN",
-			p->path[0] != '\0' ? p->path : "anonymous");
+			r.file.path[0] != '\0' ? r.file.path : "anonymous");
 		return EOPNOTSUPP;
 	}
 	*out = (struct vl_memory){ .pieces = { { .fd = fd } },
-		.offset = p->offset + ((uintptr_t)addr - p->at) };
+		.offset = r.file.offset + ((uintptr_t)addr - at) };
 	return 0;
 }

@@ -10,8 +10,7 @@
 
 #include "span_priv.h"
 
-#define WHY       VL_WHY
-#define READ_ONLY "LOCAL_WRITE, and it has read-only pages"
+#define WHY VL_WHY
 
 struct vl_span_list vl_span_all = TAILQ_HEAD_INITIALIZER(vl_span_all);
 
@@ -120,7 +119,7 @@ cut(const struct convert_part *parts, int n, struct run *runs)
 	return k;
 }
 
-/* @return 0, or an errno; or -1: it is memory that the program shares itself. */
+/* @return 0, or an errno; or -1: all of it is memory that the program shares itself. */
 static int
 judge(const struct convert_part *parts, int n, bool written, char *why)
 {
@@ -132,16 +131,14 @@ judge(const struct convert_part *parts, int n, bool written, char *why)
 				"it has pages that nobody can share: of a device, of the kernel, "
 				"huge ones, or without access");
 		if (written && (parts[i].prot & PROT_WRITE) == 0)
-			return vl_span_refuse(why, EFAULT, READ_ONLY);
+			return vl_span_refuse(why, EFAULT, VL_READ_ONLY);
 		others += parts[i].kind == CONVERT_SHARED && vl_span_of(&parts[i]) == NULL;
 	}
 	if (others == 0)
 		return 0;
-	if (others == 1 && n == 1)
+	if (others == n)
 		return -1;
-	return vl_span_refuse(why, EOPNOTSUPP,
-		"it consists of memory that the program shares itself and of other memory: "
-		"register each");
+	return vl_span_refuse(why, EOPNOTSUPP, VL_MIXED);
 }
 
 /* Each run in a span of its own, used once more. @return 0; or an errno, and it is as before. */
@@ -169,34 +166,47 @@ use_runs(struct run *runs, int n, bool only_shared, char *why)
 	return err;
 }
 
-/* @return how many parts [at, end) has; or -errno, with the reason. */
-static int
-look(uintptr_t at, uintptr_t end, struct convert_part *parts, char *why)
+int
+vl_span_look_failed(int rc, char why[WHY])
 {
-	const int n = convert_look(at, end - at, parts);
+	if (rc == -EFAULT)
+		return vl_span_refuse(why, EFAULT, "not all of it is mapped");
+	if (rc == -E2BIG)
+		return vl_span_refuse(why, EOPNOTSUPP, "it consists of too many mappings");
+	snprintf(why, WHY, "/proc/self/maps says what it is: %s", strerror(-rc));
+	return EOPNOTSUPP;
+}
 
-	if (n >= 0)
-		return n;
-	if (n == -EFAULT)
-		return -vl_span_refuse(why, EFAULT, "not all of it is mapped");
-	if (n == -E2BIG)
-		return -vl_span_refuse(why, EOPNOTSUPP, "it consists of too many mappings");
-	snprintf(why, WHY, "/proc/self/maps says what it is: %s", strerror(-n));
-	return -EOPNOTSUPP;
+/* A range, and what is wrong with it. */
+struct rights {
+	uintptr_t at; /* of what was not looked at yet */
+	uintptr_t end;
+	bool read_only;
+};
+
+static bool
+see_rights(void *ctx, const struct convert_part *p)
+{
+	struct rights *r = ctx;
+
+	if (p->map_end <= r->at)
+		return true;
+	if (p->map_at > r->at)
+		return false;
+	r->read_only = (p->prot & PROT_WRITE) == 0;
+	r->at = p->map_end;
+	return !r->read_only && r->at < r->end;
 }
 
 int
 vl_span_may_write(const void *addr, size_t len, char why[WHY])
 {
-	const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), from = (uintptr_t)addr;
-	struct convert_part parts[CONVERT_PARTS];
-	const int n = look(from & ~(page - 1), (from + len + page - 1) & ~(page - 1), parts, why);
+	struct rights r = { .at = (uintptr_t)addr, .end = (uintptr_t)addr + len };
+	const int rc = convert_walk(see_rights, &r);
 
-	for (int i = 0; i < n; i++) {
-		if ((parts[i].prot & PROT_WRITE) == 0)
-			return vl_span_refuse(why, EFAULT, READ_ONLY);
-	}
-	return n < 0 ? -n : 0;
+	if (rc != 0 || r.at < r.end)
+		return vl_span_look_failed(rc != 0 ? rc : -EFAULT, why);
+	return r.read_only ? vl_span_refuse(why, EFAULT, VL_READ_ONLY) : 0;
 }
 
 int
@@ -214,12 +224,14 @@ vl_span_get(const void *addr, size_t len, bool written, struct vl_memory *out, c
 		return err;
 	if (len == 0 || end <= from)
 		return vl_span_refuse(why, EINVAL, "no bytes, or more than there are addresses");
-	n = look(at, end, parts, why);
-	if (n < 0)
-		return -n;
-	err = judge(parts, n, written, why);
+	n = convert_look(at, end - at, parts);
+	err = n == -E2BIG ? -1
+	      : n < 0     ? vl_span_look_failed(n, why)
+			  : judge(parts, n, written, why);
+	if (err < 0)
+		return vl_shared_get(at, end, written, addr, out, why);
 	if (err != 0)
-		return err < 0 ? vl_shared_get(&parts[0], addr, out, why) : err;
+		return err;
 	n = cut(parts, n, runs);
 	if (n < 0)
 		return vl_span_refuse(why, EOPNOTSUPP,

@@ -74,8 +74,11 @@ void vl_spans_put(const struct vl_spans *spans);
 
 /* ---- shared.c -------------------------------------------------------------------------------- */
 
-/** The same for one mapping that is shared: its file. @param addr first byte, in `part`. */
-int vl_shared_get(
-	const struct convert_part *part, const void *addr, struct vl_memory *out, char why[VL_WHY]);
+/**
+ * The same for [at, end), whole pages of one file that the program shares, in a row.
+ * @param addr first byte, in it.
+ */
+int vl_shared_get(uintptr_t at, uintptr_t end, bool written, const void *addr,
+	struct vl_memory *out, char why[VL_WHY]);
 
 #endif

@@ -2,7 +2,7 @@
 #ifndef SPAN_PRIV_H
 #define SPAN_PRIV_H
 /**
- * @file span_priv.h  What span.c, span_life.c and span_fork.c know of a span: see span.h.
+ * @file span_priv.h  What shared.c, span.c, span_life.c and span_fork.c know of a span: see span.h.
  *
  * Owner:   any thread, with the lock of vl_spans_lock().
  * Memory:  one allocation a span, until its pages are private again.
@@ -30,8 +30,17 @@ TAILQ_HEAD(vl_span_list, vl_span);
 /** All of them. */
 extern struct vl_span_list vl_span_all;
 
+/** Why a range is refused that only its owner may read. */
+#define VL_READ_ONLY "LOCAL_WRITE, and it has read-only pages"
+/** ... that is partly the program's own shared memory. */
+#define VL_MIXED                                                                     \
+	"it consists of memory that the program shares itself and of other memory: " \
+	"register each"
+
 /** @return err, and the reason is this text. */
 int vl_span_refuse(char why[VL_WHY], int err, const char *text);
+/** @param rc of convert_look() or convert_walk(). @return an errno, and the reason. */
+int vl_span_look_failed(int rc, char why[VL_WHY]);
 /** Is the mapping one of it? */
 bool vl_span_has(const struct vl_span *s, const struct convert_part *p);
 /** The span that a mapping is of; NULL: of none. */

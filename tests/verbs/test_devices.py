@@ -29,6 +29,7 @@ class Devices(unittest.TestCase):
                          r"link_layer:\s+Ethernet", r"max_msg_sz:\s+0x80000000",
                          r"pkey_tbl_len:\s+1", r"gid_tbl_len:\s+2", r"phys_state:\s+LINK_UP \(5\)",
                          r"atomic_cap:\s+ATOMIC_HCA \(1\)", r"max_qp_rd_atom:\s+16",
+                         r"MEM_MGT_EXTENSIONS",
                          rf"GID\[  0\]:\s+::ffff:{ip4}, RoCE v2",
                          rf"GID\[  1\]:\s+{ip6}, RoCE v2"):
                 self.assertRegex(text, line)

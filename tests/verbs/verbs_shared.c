@@ -179,6 +179,62 @@ all_is_given_back(void)
 	CHECK(descriptors() == before);
 }
 
+/* As huge pages, of which each is a mapping of its own: more of them than one looks at at once. */
+static void
+in_many_mappings(void)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	const int fd = memfd_create("many", 0);
+	char *at;
+
+	CHECK(ftruncate(fd, BYTES) == 0);
+	at = map(fd, 0);
+	memset(at, '-', BYTES);
+	for (size_t i = 0; i < BYTES; i += 2 * page)
+		CHECK(madvise(at + i, page, MADV_DONTFORK) == 0);
+	ends_move(e, ibv_reg_mr(e[0].pd, at, BYTES, ALL_ACCESS), at, at);
+	ends_move(e, ibv_reg_mr(e[0].pd, at + page + 1, BYTES / 2, ALL_ACCESS), at + page + 1,
+		at + page + 1);
+	CHECK(mprotect(at + page * 200, page, PROT_READ) == 0);
+	errno = 0;
+	CHECK(ibv_reg_mr(e[0].pd, at, BYTES, ALL_ACCESS) == NULL && errno == EFAULT);
+	CHECK(munmap(at + page * 200, page) == 0);
+	CHECK(ibv_reg_mr(e[0].pd, at, BYTES, ALL_ACCESS) == NULL && errno == EFAULT);
+	munmap(at, BYTES);
+	close(fd);
+}
+
+/* Not in a row, of another file, or beside private memory: refused. */
+static void
+in_disorder(void)
+{
+	const int fd = memfd_create("one", 0), other = memfd_create("other", 0);
+	char *at;
+
+	CHECK(ftruncate(fd, 2 * BYTES) == 0 && ftruncate(other, BYTES) == 0);
+	for (int what = 0; what < 4; what++) {
+		const int next = what == 2 ? other : what == 3 ? -1 : fd;
+		const int flags = what == 3 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
+		struct ibv_mr *mr;
+
+		at = mmap(NULL, 2 * BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		CHECK(at != MAP_FAILED);
+		CHECK(mmap(at, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == at);
+		CHECK(mmap(at + BYTES, BYTES, PROT_READ | PROT_WRITE, flags | MAP_FIXED, next,
+			      what == 0 ? (off_t)BYTES : 0) == at + BYTES);
+		memset(at, '-', 2 * BYTES);
+		errno = 0;
+		mr = ibv_reg_mr(e[0].pd, at, 2 * BYTES, ALL_ACCESS);
+		if (what == 0)
+			ends_move(e, mr, at, at);
+		else
+			CHECK(mr == NULL && errno == EOPNOTSUPP);
+		munmap(at, 2 * BYTES);
+	}
+	close(fd);
+	close(other);
+}
+
 static void
 all_kinds(void)
 {
@@ -210,6 +266,8 @@ all_kinds(void)
 	at = map(-1, MAP_ANONYMOUS);
 	ends_move(e, ibv_reg_mr(e[0].pd, at, BYTES, ALL_ACCESS), at, at);
 	munmap(at, BYTES);
+	in_many_mappings();
+	in_disorder();
 	moved();
 	record_locks_stay();
 	all_is_given_back();
