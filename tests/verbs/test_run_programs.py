@@ -7,6 +7,15 @@ import unittest
 from runs import Runs
 
 
+# As in the examples of rocelane-run(1), but for the wait: 0x4853 is perftest's port.
+MEETS = """
+ip link set lo up; ip address add 10.77.0.1/32 dev lo
+ib_write_bw -d rocelane0 -n 100 >/dev/null & server=$!
+until grep -q ":4853 .* 0A " /proc/net/tcp /proc/net/tcp6; do kill -0 $server || exit; done
+ib_write_bw -d rocelane1 -n 100 10.77.0.1 && wait $server
+"""
+
+
 class Programs(Runs):
     def good(self, name, said, *args):
         code, out, err = self.run_it("-p", os.environ[name], *args)
@@ -32,6 +41,13 @@ class Programs(Runs):
     def test_what_differs_from_a_NIC(self):
         """Of memory: rocelane-run(1) lists it."""
         self.good("VERBS_DIFFERS", "as the page says")
+
+    def test_TCP_at_the_address_of_a_device(self):
+        """Programs meet there, and their connections are the network's."""
+        code, out, err = self.run_it("-p", "unshare", "--user", "--map-root-user", "--net", "sh",
+                                     "-c", MEETS)
+        self.assertEqual(0, code, err)
+        self.assertRegex(out, r"(?m)^ 65536 +100 ")
 
     def test_a_plugin_that_was_closed(self):
         self.good("PLUGIN_HOST", "its own", os.environ["VERBS_PLUGIN"])
