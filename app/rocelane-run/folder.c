@@ -19,6 +19,7 @@
 
 #define DEEPEST     16
 #define PREFIX      "rocelane-run."
+#define UNIQUE      "XXXXXX"
 #define LOCK        "lock"
 #define ENVIRON_MAX (8u << 20) /* of a process; the kernel has 6 MiB at most by default */
 
@@ -60,10 +61,11 @@ folder_remove(char *path)
 
 /*
  * Of a file in it: the dataplane locks the folder itself (runtime.c).
+ * @param make O_CREAT; 0: where there is no such file, nobody has made the folder for a run.
  * @return a descriptor that keeps the lock, or -1: somebody has it, or it is no folder of ours.
  */
 static int
-lock(const char *path)
+lock(const char *path, int make)
 {
 	const int dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	struct stat st;
@@ -72,8 +74,7 @@ lock(const char *path)
 	if (dir < 0)
 		return -1;
 	if (fstat(dir, &st) == 0 && st.st_uid == geteuid())
-		fd = openat(
-			dir, LOCK, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_CREAT, 0600);
+		fd = openat(dir, LOCK, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | make, 0600);
 	close(dir);
 	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) == 0)
 		return fd;
@@ -115,6 +116,14 @@ is_used(const char *path)
 	return used;
 }
 
+/* What users call so has another number of characters behind it, or at least no lock. */
+static bool
+is_name(const char *name)
+{
+	return strncmp(name, PREFIX, strlen(PREFIX)) == 0 &&
+	       strlen(name) == strlen(PREFIX) + strlen(UNIQUE);
+}
+
 void
 folder_sweep(void)
 {
@@ -126,10 +135,10 @@ folder_sweep(void)
 	while (all != NULL && (e = readdir(all)) != NULL) {
 		int fd;
 
-		if (strncmp(e->d_name, PREFIX, strlen(PREFIX)) != 0 ||
+		if (!is_name(e->d_name) ||
 			snprintf(path, sizeof(path), "%s/%s", top, e->d_name) >= (int)sizeof(path))
 			continue;
-		fd = lock(path);
+		fd = lock(path, 0);
 		if (fd < 0)
 			continue;
 		if (!is_used(path))
@@ -148,17 +157,17 @@ folder_make(char *path, size_t room)
 	size_t at;
 	int rc;
 
-	if (snprintf(path, room, "%s/" PREFIX "XXXXXX", top) >= (int)room ||
-		snprintf(made, sizeof(made), "%s/rocelane-run-XXXXXX", top) >= (int)sizeof(made)) {
+	if (snprintf(path, room, "%s/" PREFIX UNIQUE, top) >= (int)room ||
+		snprintf(made, sizeof(made), "%s/rocelane-run-" UNIQUE, top) >= (int)sizeof(made)) {
 		errno = ENAMETOOLONG;
 		return false;
 	}
 	if (mkdtemp(made) == NULL)
 		return false;
 	/* It is locked before it has the name that others look for. */
-	lock(made);
-	at = strlen(path) - strlen("XXXXXX");
-	memcpy(path + at, made + strlen(made) - strlen("XXXXXX"), strlen("XXXXXX"));
+	lock(made, O_CREAT);
+	at = strlen(path) - strlen(UNIQUE);
+	memcpy(path + at, made + strlen(made) - strlen(UNIQUE), strlen(UNIQUE));
 	if (rename(made, path) == 0)
 		return true;
 	rc = errno;

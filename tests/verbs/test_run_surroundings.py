@@ -231,6 +231,18 @@ class Folders(Beside):
         self.assertEqual({"rocelane-run-notes"}, made())
         os.rmdir(notes)
 
+    def test_what_users_call_alike(self):
+        """Whatever begins as runs' folders do is not theirs: it is left, with all that is in it."""
+        for name in ("rocelane-run.my-results", "rocelane-run.backup", "rocelane-run."):
+            path = os.path.join(self.dir.name, name)
+            os.mkdir(path)
+            with open(os.path.join(path, "data"), "w", encoding="ascii") as f:
+                f.write("x")
+        subprocess.run([RUN, "-p", "true"], env=self.env, check=True, timeout=120)
+        for name in os.listdir(self.dir.name):
+            self.assertEqual(["data"], os.listdir(os.path.join(self.dir.name, name)), name)
+        self.assertEqual(3, len(os.listdir(self.dir.name)))
+
     def test_names_do_not_steer_a_terminal(self):
         for want, args in ((125, ("-s", "/\x1b]0;x\a")), (125, ("-f", "\x9b31m")),
                            (127, ("-p", "/\x1b[31m"))):
