@@ -7,11 +7,12 @@
 
 #include "run.h"
 
-/* Those of the terminal reach the program by themselves; the others are passed on. */
+/* All that would end us, and that people send to a program. */
 static const struct {
 	int number;
 	bool by_terminal;
-} signals[] = { { SIGINT, true }, { SIGQUIT, true }, { SIGTERM, false }, { SIGHUP, false } };
+} signals[] = { { SIGINT, true }, { SIGQUIT, true }, { SIGTERM, false }, { SIGHUP, false },
+	{ SIGUSR1, false }, { SIGUSR2, false }, { SIGALRM, false } };
 
 enum { SIGNALS = sizeof(signals) / sizeof(signals[0]) };
 
@@ -20,10 +21,20 @@ static sigset_t held, mask;           /* what is held; what was blocked already 
 static _Atomic pid_t child;           /* a signal handler reads it */
 
 static void
-pass_on(int sig)
+pass_on(int sig, siginfo_t *info, void *context)
 {
+	(void)info;
+	(void)context;
 	if (child > 0)
 		kill(child, sig);
+}
+
+/* The kernel's is the terminal's: it reaches the program by itself. */
+static void
+pass_on_of_process(int sig, siginfo_t *info, void *context)
+{
+	if (info->si_code <= 0)
+		pass_on(sig, info, context);
 }
 
 void
@@ -64,11 +75,11 @@ signals_restore(void)
 void
 signals_pass_on(pid_t to)
 {
-	struct sigaction sa = { .sa_flags = 0 };
+	struct sigaction sa = { .sa_flags = SA_SIGINFO };
 
 	child = to;
 	for (int i = 0; i < SIGNALS; i++) {
-		sa.sa_handler = signals[i].by_terminal ? SIG_IGN : pass_on;
+		sa.sa_sigaction = signals[i].by_terminal ? pass_on_of_process : pass_on;
 		if (was[i].sa_handler != SIG_IGN)
 			sigaction(signals[i].number, &sa, NULL);
 	}

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """rocelane-run where its surroundings are unusual: faults for nobody, folders, descriptors."""
+import fcntl
 import glob
 import json
 import os
@@ -12,6 +13,7 @@ import socket
 import struct
 import subprocess
 import tempfile
+import termios
 import time
 import unittest
 
@@ -300,6 +302,57 @@ class OtherLibrary(Runs):
         """A program without one, or that does not look for devices, is none of our business."""
         self.assertEqual("", self.finds("/nowhere", "ls /sys/class/infiniband/rocelane1"))
         self.assertEqual("", self.finds("/nowhere", "ib_write_bw --version"))
+
+
+# It says which signals came, and ends with SIGTERM, or when none comes any more.
+SAYS_SIGNALS = """
+import os, signal, threading
+threading.Timer(60, os._exit, (6,)).start()
+def said(number, frame):
+    os.write(1, (signal.Signals(number).name + "\\n").encode())
+    if number == signal.SIGTERM:
+        os._exit(5)
+for name in ("HUP", "INT", "QUIT", "USR1", "USR2", "ALRM", "TERM"):
+    signal.signal(getattr(signal, "SIG" + name), said)
+os.write(1, b"ready\\n")
+while True:
+    signal.pause()
+"""
+
+
+class Signals(Runs):
+    """Who sends rocelane-run a signal means the program."""
+
+    def sent(self, proc, out, send):
+        """What the program said, line by line, until it ended."""
+        self.addCleanup(proc.kill)      # nothing but our wait is left if a signal was lost
+        self.assertEqual("ready\n", out.readline())
+        heard = []
+        for what in send:
+            what()
+            heard.append(out.readline().strip())
+        self.assertEqual(5, proc.wait(60))
+        return heard
+
+    def test_reach_the_program(self):
+        names = ["SIGHUP", "SIGINT", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGALRM", "SIGTERM"]
+        proc = self.start("-p", "python3", "-c", SAYS_SIGNALS)
+        self.assertEqual(names, self.sent(proc, proc.stdout, [
+            lambda n=n: proc.send_signal(getattr(signal, n)) for n in names]))
+        self.assertEqual("", proc.communicate()[1])
+
+    def test_of_a_terminal_come_once(self):
+        """They are sent to all that runs there, to the program as well."""
+        ours, theirs = os.openpty()
+        proc = subprocess.Popen(
+            [RUN, "-p", "python3", "-c", SAYS_SIGNALS], env=self.env, stdin=theirs, text=True,
+            stdout=subprocess.PIPE, start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+        os.close(theirs)
+        self.addCleanup(os.close, ours)
+        self.addCleanup(proc.stdout.close)
+        self.assertEqual(["SIGINT", "SIGQUIT", "SIGTERM"], self.sent(proc, proc.stdout, [
+            lambda: os.write(ours, b"\x03"), lambda: os.write(ours, b"\x1c"), proc.terminate]))
 
 
 class Silent(Runs):
