@@ -260,6 +260,7 @@ app_open(struct apps *apps, struct rpc_client *conn, const char *name, struct me
 	apps->n++;
 	app->async = broker_signal_new(app->o.home, EFD_SEMAPHORE);
 	app->events = calloc(APP_EVENTS, sizeof(app->events[0]));
+	app->events_room = APP_EVENTS;
 	rc = app->async == NULL || app->events == NULL
 		     ? refuse(r, ENOMEM, "no memory, or no descriptor")
 		     : 0;

@@ -30,7 +30,7 @@
 
 #define APP_ABI     1                    /* of the rings and the client_* methods */
 #define APP_TURN_NS (2 * TIME_NS_PER_MS) /* a turn may last, for ends; and the step under way */
-#define APP_EVENTS  256                  /* asynchronous events that wait for a client */
+#define APP_EVENTS  256 /* asynchronous events that wait for a client, and one of each QP */
 
 struct admin_ah;
 struct admin_qp;
@@ -133,7 +133,8 @@ struct app {
 	struct broker_signal *async;
 	uint32_t watched_port;      /* from 1: the only one whose events it is told of; 0: all */
 	struct broker_signal *wake; /* of workers, by the client; NULL: it did not ask for it */
-	struct event *events;       /* APP_EVENTS */
+	struct event *events;       /* events_room */
+	uint32_t events_room;       /* a power of two */
 	uint32_t events_head;
 	uint32_t events_n;
 	uint64_t events_lost;

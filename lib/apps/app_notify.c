@@ -39,16 +39,48 @@ app_notify_poll(struct apps *apps)
 
 /* ---- asynchronous events --------------------------------------------------------------------- */
 
+/* The one so many behind the oldest. */
+static struct event *
+event_at(const struct app *app, uint32_t i)
+{
+	return &app->events[(app->events_head + i) % app->events_room];
+}
+
+/*
+ * A program may bring all of its QPs to ERR, and only then look for the last event of each.
+ * @return false: it has as many as may wait, or there is no memory.
+ */
+static bool
+has_room(struct app *app)
+{
+	struct event *more;
+
+	if (app->events_n >= APP_EVENTS + app->o.has[OWNER_QPS])
+		return false;
+	if (app->events_n < app->events_room)
+		return true;
+	more = calloc(2 * (size_t)app->events_room, sizeof(more[0]));
+	if (more == NULL)
+		return false;
+	for (uint32_t i = 0; i < app->events_n; i++)
+		more[i] = *event_at(app, i);
+	free(app->events);
+	app->events = more;
+	app->events_head = 0;
+	app->events_room *= 2;
+	return true;
+}
+
 void
 app_event(struct app *app, const struct event *e)
 {
 	if (app->conn == NULL)
 		return;
-	if (app->events_n == APP_EVENTS) {
+	if (!has_room(app)) {
 		app->events_lost++;
 		return;
 	}
-	app->events[(app->events_head + app->events_n++) % APP_EVENTS] = *e;
+	*event_at(app, app->events_n++) = *e;
 	broker_signal_add(app->async);
 }
 
@@ -132,9 +164,9 @@ app_event_take(struct apps *apps, struct app *app)
 
 	if (app->events_n == 0)
 		return NULL;
-	o = event_json(apps, app, &app->events[app->events_head % APP_EVENTS]);
+	o = event_json(apps, app, event_at(app, 0));
 	if (o != NULL) {
-		app->events_head = (app->events_head + 1) % APP_EVENTS;
+		app->events_head = (app->events_head + 1) % app->events_room;
 		app->events_n--;
 		app->events_lost = 0;
 	}
@@ -144,7 +176,7 @@ app_event_take(struct apps *apps, struct app *app)
 static bool
 is_of(const struct app *app, uint32_t i, enum object_kind of, uint32_t number)
 {
-	const struct event *e = &app->events[(app->events_head + i) % APP_EVENTS];
+	const struct event *e = event_at(app, i);
 
 	return e->of == of && e->number == number;
 }
@@ -160,8 +192,7 @@ app_event_forget(struct app *app, enum object_kind of, uint32_t number)
 	for (uint32_t i = kept; i < had; i++) {
 		if (is_of(app, i, of, number))
 			continue;
-		app->events[(app->events_head + kept++) % APP_EVENTS] =
-			app->events[(app->events_head + i) % APP_EVENTS];
+		*event_at(app, kept++) = *event_at(app, i);
 	}
 	app->events_n = kept;
 	broker_signal_drop(app->async, had - kept);

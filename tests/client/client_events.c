@@ -14,6 +14,7 @@
 
 #define PATIENCE_MS 60000
 #define FDS         1024
+#define MANY        400
 
 struct world {
 	struct side s, c;
@@ -235,6 +236,75 @@ of_a_qp(struct world *w)
 	CHECK(!readable(p->ctx->async_fd, 0));
 }
 
+/* @return how many of this type there are, and nothing else. */
+static uint32_t
+count_events(struct rl_context *ctx, enum rl_event_type type, uint64_t *lost)
+{
+	struct rl_async_event e;
+	uint32_t n = 0;
+
+	OK(fcntl(ctx->async_fd, F_SETFL, O_NONBLOCK));
+	for (*lost = 0; rl_get_async_event(ctx, &e) == 0; n++) {
+		CHECK(e.event_type == type);
+		*lost += e.lost;
+		rl_ack_async_event(&e);
+	}
+	CHECK(!readable(ctx->async_fd, 0));
+	OK(fcntl(ctx->async_fd, F_SETFL, 0));
+	return n;
+}
+
+/* AE-08: programs move all their QPs to ERR, and then wait for the last word of each. */
+static void
+of_many_qps(struct world *w)
+{
+	struct rl_qp_attr err = { .qp_state = RL_QPS_ERR };
+	struct rl_srq_init_attr queue = { .attr = { .max_wr = 4, .max_sge = 1 } };
+	struct pair *p = &w->c.p;
+	struct rl_qp *qp[MANY];
+	struct rl_srq *srq;
+	uint64_t lost;
+
+	OK(rl_create_srq(p->pd, &queue, &srq));
+	for (uint32_t i = 0; i < MANY; i++) {
+		struct rl_qp_init_attr init = { .send_cq = p->cq,
+			.recv_cq = p->cq,
+			.srq = srq,
+			.cap = { .max_send_wr = 1, .max_send_sge = 1 },
+			.qp_type = RL_QPT_RC };
+
+		OK(rl_create_qp(p->pd, &init, &qp[i]));
+		pair_move(p, qp[i], RL_QPS_RTR, 1, qp[0]->qp_num, 2);
+	}
+	for (uint32_t i = 0; i < MANY; i++)
+		OK(rl_modify_qp(qp[i], &err, RL_QP_STATE));
+	CHECK(count_events(p->ctx, RL_EVENT_QP_LAST_WQE_REACHED, &lost) == MANY && lost == 0);
+	for (uint32_t i = 0; i < MANY; i++)
+		OK(rl_destroy_qp(qp[i]));
+	OK(rl_destroy_srq(srq));
+}
+
+/* Who makes more and more of them loses what is beyond; it is told how much. */
+static void
+of_a_qp_that_says_too_much(struct world *w)
+{
+	struct rl_qp_attr attr = { .en_sqd_async_notify = 1 };
+	struct pair *p = &w->c.p;
+	uint64_t lost;
+	uint32_t n;
+
+	pair_connect(p, 4);
+	for (uint32_t i = 0; i < MANY; i++) {
+		attr.qp_state = RL_QPS_SQD;
+		OK(rl_modify_qp(p->a, &attr, RL_QP_STATE | RL_QP_EN_SQD_ASYNC_NOTIFY));
+		attr.qp_state = RL_QPS_RTS;
+		OK(rl_modify_qp(p->a, &attr, RL_QP_STATE));
+	}
+	n = count_events(p->ctx, RL_EVENT_SQ_DRAINED, &lost);
+	CHECK(n < MANY && n + lost == MANY);
+	pair_disconnect(p);
+}
+
 static bool
 leads_to(int fd, const char *path)
 {
@@ -317,6 +387,8 @@ main(int argc, char **argv)
 	of_a_listener_that_migrates(&w);
 	of_a_cq(&w);
 	of_a_qp(&w);
+	of_many_qps(&w);
+	of_a_qp_that_says_too_much(&w);
 	of_a_dataplane_that_is_gone(argv[1], false);
 	of_a_dataplane_that_is_gone(argv[1], true);
 	pair_close(&w.s.p);
