@@ -188,6 +188,8 @@ struct cm_listener {
 	void *user;
 	uint32_t backlog; /* unfinished connections that it may have */
 	uint32_t pending;
+	uint32_t unheard_max; /* ... of whose request nobody has heard (cm_heard()); 0: all */
+	uint32_t unheard;
 	uint16_t port;
 	uint8_t service; /* enum cm_service */
 	uint8_t mtu;     /* largest code that its port carries */
@@ -209,8 +211,9 @@ struct cm_conn {
 	uint8_t packet_life;
 	bool active; /* we asked */
 	bool half_open;
-	bool told;  /* the program has heard of it, or made it */
-	bool is_up; /* was ESTABLISHED */
+	bool unheard; /* one of its listener's */
+	bool told;    /* the program has heard of it, or made it */
+	bool is_up;   /* was ESTABLISHED */
 	struct cm_path path;
 	uint64_t service_id;
 	uint64_t tid;       /* of the REQ */
@@ -373,6 +376,8 @@ int cm_reject(struct cm *cm, struct cm_conn *c, uint16_t reason, const uint8_t *
 int cm_disconnect(struct cm *cm, struct cm_conn *c, ns_t now, struct cm_verdict *v);
 /** A packet has come to a queue pair that waits for its RTU. @return false: nobody waits. */
 bool cm_data(struct cm *cm, uint32_t qpn, ns_t now, struct cm_verdict *v);
+/** The program of its listener has heard of the request: another one has its place now. */
+void cm_heard(struct cm_conn *c);
 
 /** A message has come. */
 void cm_receive(struct cm *cm, const struct cm_packet *p, ns_t now, struct cm_verdict *v);

@@ -28,7 +28,9 @@ bool
 cm_is_crowded(const struct cm *cm, const struct cm_listener *l)
 {
 	return cm->half_open * 4 >= cm->limits.half_open * 3 ||
-	       (l != NULL && l->pending * 4 >= l->backlog * 3);
+	       (l != NULL &&
+		       (l->pending * 4 >= l->backlog * 3 ||
+			       (l->unheard_max != 0 && l->unheard * 4 >= l->unheard_max * 3)));
 }
 
 /* The maps of the seconds that went by in between are empty. */
@@ -106,7 +108,7 @@ cm_make_room(struct cm *cm, const struct cm_listener *l, const struct cm_path *p
 	struct cm_conns *list;
 	struct cm_conn *c;
 
-	if (asks->n * 2 >= cm->half_open)
+	if (asks->n * 2 >= cm->half_open || cm_is_unheard(l))
 		return NULL;
 	most = heaviest(cm);
 	if (most->n * 2 <= cm->half_open)

@@ -33,6 +33,8 @@ enum cm_drop cm_half_open(struct cm *cm, struct cm_listener *l, const struct cm_
 uint16_t cm_neighbour_of(const struct cm *cm, const struct cm_path *path);
 /** Of its source, id and TID: not to be guessed. */
 uint64_t cm_hash_req(const struct cm *cm, const struct cm_path *path, uint32_t id, uint64_t tid);
+/** Does it take no more until its program has heard of those that it has? */
+bool cm_is_unheard(const struct cm_listener *l);
 /** It has begun. */
 void cm_half_open_begin(struct cm *cm, struct cm_conn *c);
 /** It is not any more: established, or over. */

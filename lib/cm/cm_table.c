@@ -363,7 +363,21 @@ cm_half_open(struct cm *cm, struct cm_listener *l, const struct cm_path *path)
 		cm->sources[source_of(cm, path->peer_gid)].half_open >=
 			(cm->limits.half_open + 1) / 2)
 		return CM_DROP_half_open;
-	return l->pending >= l->backlog ? CM_DROP_backlog : CM_DROP_NONE;
+	return l->pending >= l->backlog || cm_is_unheard(l) ? CM_DROP_backlog : CM_DROP_NONE;
+}
+
+bool
+cm_is_unheard(const struct cm_listener *l)
+{
+	return l->unheard_max != 0 && l->unheard >= l->unheard_max;
+}
+
+void
+cm_heard(struct cm_conn *c)
+{
+	if (c->unheard && c->listener != NULL)
+		c->listener->unheard--;
+	c->unheard = false;
 }
 
 void
@@ -378,6 +392,8 @@ cm_half_open_begin(struct cm *cm, struct cm_conn *c)
 	cm->neighbours[c->neighbour].all++;
 	cm->half_open++;
 	c->listener->pending++;
+	c->listener->unheard++;
+	c->unheard = true;
 }
 
 void
@@ -386,6 +402,7 @@ cm_half_open_end(struct cm *cm, struct cm_conn *c)
 	if (!c->half_open)
 		return;
 	ASSERT(cm->half_open != 0 && cm->sources[c->source].half_open != 0);
+	cm_heard(c);
 	c->half_open = false;
 	cm->sources[c->source].half_open--;
 	TAILQ_REMOVE(&cm->neighbours[c->neighbour].half_open, c, beside);

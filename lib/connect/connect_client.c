@@ -9,7 +9,11 @@
 
 #include "connect_priv.h"
 
-enum { ORPHANS_PART = 8 }; /* of all connections: those whose applications are gone */
+enum {
+	ORPHANS_PART = 8, /* of all connections: those whose applications are gone */
+	BACKLOG_LEAST = 64,
+	BACKLOG_MAX = 1024, /* as Linux's */
+};
 
 struct connect_client *
 connect_client_of(struct connect *cx, struct owner *o)
@@ -121,6 +125,15 @@ connect_id_find(struct connect_client *cl, uint32_t handle, struct refusal *r)
 			return id;
 	refuse(r, ENOENT, "id %u does not exist", handle);
 	return NULL;
+}
+
+uint32_t
+connect_client_backlog(const struct owner *o)
+{
+	const uint64_t own = o->most[OWNER_CM_PENDING] > BACKLOG_LEAST ? o->most[OWNER_CM_PENDING]
+								       : BACKLOG_LEAST;
+
+	return own < BACKLOG_MAX ? (uint32_t)own : BACKLOG_MAX;
 }
 
 void
@@ -419,6 +432,8 @@ connect_notice_take(struct connect_channel *ch)
 	json_object_set_new(o, "listener", json_integer(n->listener));
 	json_object_set_new(o, "status", json_integer(n->status));
 	TAILQ_REMOVE(&ch->notices, n, next);
+	if (n->event == CONNECT_CONNECT_REQUEST && n->id->cc != NULL)
+		cm_heard(n->id->cc->c);
 	free_notice(n);
 	return o;
 }

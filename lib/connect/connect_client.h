@@ -187,6 +187,12 @@ uint32_t connect_client_poll(struct connect *cx);
 /** One more, on this channel. @return 0 or a refusal. */
 int connect_id_new(struct connect_client *cl, struct connect_channel *ch, struct connect_id **out,
 	struct refusal *r);
+/**
+ * Unfinished connections that a listener of the application may have. With fewer places than
+ * BACKLOG_LEAST it is crowded before a limit below that is reached, and peers would hear nothing
+ * instead of a REJ. Its backlog bounds those of them that the application has not heard of.
+ */
+uint32_t connect_client_backlog(const struct owner *o);
 /** No peer waits for the application any more. */
 void connect_id_answered(struct connect_id *id);
 /** Its neighbour is not asked for any more. */

@@ -104,7 +104,8 @@ connect_listen_for(struct connect *cx, const struct conf_cm_listen *conf,
 		return refuse(r, -rc, "service port %u of port \"%s\" has a listener",
 			conf->service_port, conf->port);
 	l->l->user = l;
-	l->l->backlog = conf->backlog;
+	l->l->backlog = of != NULL ? connect_client_backlog(of->client->owner) : conf->backlog;
+	l->l->unheard_max = of != NULL ? conf->backlog : 0;
 	l->l->service = service_of(conf->qp.qp_type);
 	l->l->asks = l->l->service == CM_UD && conf->accept == CONF_ACCEPT_ASK;
 	l->l->mtu = connect_mtu_code(conf_path_mtu(cx->env->w.conf->ports[port].mtu));

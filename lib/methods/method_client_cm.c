@@ -11,10 +11,8 @@
 enum {
 	TIME_MS_MAX = 600000,
 	EVENTS_ONCE = 64,
-	BACKLOG_LEAST = 64,
-	BACKLOG_MAX = 1024, /* as Linux's */
-	LIFE_DEFAULT = 13,  /* of a packet: 34 ms, which makes a timeout of 67 ms */
-	RNR_DEFAULT = 12,   /* 640 us */
+	LIFE_DEFAULT = 13, /* of a packet: 34 ms, which makes a timeout of 67 ms */
+	RNR_DEFAULT = 12,  /* 640 us */
 	TIMEOUT_MAX = 31,
 	RNR_MAX = 31,
 };
@@ -272,21 +270,6 @@ id_resolve(struct rpc_call *call)
 			id->port + 1, "own_ip", own_ip(call->m, id), "known", id->ah->known));
 }
 
-/*
- * As many as may be, where a program asks for none or for more. A listener with fewer places is
- * crowded before a limit below BACKLOG_LEAST is reached, and peers would hear nothing instead of a
- * REJ.
- */
-static uint32_t
-backlog_of(const struct owner *o, uint32_t asked)
-{
-	const uint64_t own = o->most[OWNER_CM_PENDING] > BACKLOG_LEAST ? o->most[OWNER_CM_PENDING]
-								       : BACKLOG_LEAST;
-	const uint32_t most = own < BACKLOG_MAX ? (uint32_t)own : BACKLOG_MAX;
-
-	return asked != 0 && asked < most ? asked : most;
-}
-
 static struct connect_listen_for
 listen_for(const struct p_cm_listen *p)
 {
@@ -307,14 +290,17 @@ id_listen(struct rpc_call *call)
 	struct connect_channel *ch;
 	struct connect_id *id;
 	struct refusal r;
+	uint32_t most;
 
 	if (cl == NULL)
 		return -1;
+	most = connect_client_backlog(cl->owner);
 	if (p->qp_type == QPT_UD && p->ps == CONF_PS_TCP)
 		return rpc_invalid(call, "qp_type: UD goes with port space UDP");
 	if (p->ip_version != 0 && p->ip_version != 4 && p->ip_version != 6)
 		return rpc_invalid(call, "ip_version: 4, 6, or 0 for both");
-	q.backlog = backlog_of(cl->owner, p->backlog);
+	if (q.backlog == 0 || q.backlog > most)
+		q.backlog = most;
 	ch = connect_channel_find(cl, p->channel, &r);
 	if (ch == NULL || connect_client_listen(call->m->connect, ch, cl, &q, &id, &r) != 0)
 		return rpc_refused(call, &r);

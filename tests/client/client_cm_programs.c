@@ -108,6 +108,38 @@ an_address_once_more(struct world *w)
 	OK(rl_cm_destroy_id(w->c.id));
 }
 
+/* As in Linux, the backlog is what the program has not read: it may hear all before it answers. */
+static void
+CM_31_all_ask_first(struct world *w)
+{
+	struct rl_cm_id *all = w->listener, *server[3], *client[3];
+	struct sockaddr_storage at = side_address(w->server_ip, SERVICE + 1);
+	struct rl_cm_conn_param param = { .retry_count = 7, .rnr_retry_count = 7 };
+	struct rl_cm_event *e;
+
+	OK(rl_cm_create_id(w->s.channel, &w->listener, NULL, RL_PS_TCP));
+	OK(rl_cm_bind_addr(w->listener, (struct sockaddr *)&at));
+	OK(rl_cm_listen(w->listener, 1));
+	for (int i = 0; i < 3; i++) {
+		OK(rl_cm_create_id(w->c.channel, &client[i], NULL, RL_PS_TCP));
+		OK(rl_cm_resolve_addr(client[i], NULL, (struct sockaddr *)&at, 20000));
+		side_expect(&w->c, RL_CM_EVENT_ADDR_RESOLVED);
+		param.qp_num = pair_qp(&w->c.p, 4)->qp_num;
+		OK(rl_cm_connect(client[i], &param));
+		e = side_next(&w->s, RL_CM_EVENT_CONNECT_REQUEST);
+		server[i] = e->id;
+		OK(rl_cm_ack_event(e));
+	}
+	for (int i = 0; i < 3; i++) {
+		OK(rl_cm_reject(server[i], NULL, 0));
+		side_expect(&w->c, RL_CM_EVENT_REJECTED);
+		OK(rl_cm_destroy_id(server[i]));
+		OK(rl_cm_destroy_id(client[i]));
+	}
+	OK(rl_cm_destroy_id(w->listener));
+	w->listener = all;
+}
+
 static void
 bound_once(struct world *w)
 {
@@ -248,6 +280,7 @@ main(int argc, char **argv)
 	side_open(&w.c, argv[1]);
 	listening(&w);
 	an_address_once_more(&w);
+	CM_31_all_ask_first(&w);
 	bound_once(&w);
 	ports_of_their_own(&w);
 	CM_29_an_answer_refused(&w);

@@ -90,6 +90,7 @@ check(uint8_t side)
 	FUZZ_CHECK(of_sources == half_open);
 	for (uint32_t i = 0; i < CM_LISTENERS; i++) {
 		FUZZ_CHECK(cm->listeners[i].pending <= cm->listeners[i].backlog);
+		FUZZ_CHECK(cm->listeners[i].unheard <= cm->listeners[i].pending);
 		of_listeners += cm->listeners[i].pending;
 	}
 	FUZZ_CHECK(of_listeners == pending);

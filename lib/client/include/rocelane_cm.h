@@ -154,7 +154,10 @@ int rl_cm_set_reuseaddr(struct rl_cm_id *id, bool on);
  * connections of a listener do not take it over.
  */
 int rl_cm_set_tos(struct rl_cm_id *id, uint8_t tos);
-/** @param backlog requests that wait; 0: as many as may be. @return -EADDRINUSE, -ENOSPC. */
+/**
+ * @param backlog requests that were not told yet; 0: as many as may be. Beyond it peers are not
+ * answered, and ask again some seconds later. @return -EADDRINUSE, -ENOSPC.
+ */
 int rl_cm_listen(struct rl_cm_id *id, int backlog);
 /**
  * Find the port and the neighbour that lead to a peer: ADDR_RESOLVED or ADDR_ERROR follows.

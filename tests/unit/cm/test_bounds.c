@@ -134,6 +134,54 @@ rates(void **state)
 	bed_fini(&b);
 }
 
+/* CM_31: a listener that has heard of a request has room for the next one. */
+static void
+unheard(void **state)
+{
+	struct cm_conn *first;
+	struct bed b;
+
+	(void)state;
+	bed_init_with(&b, (struct cm_limits){ 64, 32, 100 });
+	b.l->backlog = 16;
+	b.l->unheard_max = 2;
+	bed_from(&b, 1, 1);
+	first = b.v.conn;
+	bed_from(&b, 1, 2);
+	bed_from(&b, 1, 3);
+	bed_dropped(&b, CM_DROP_backlog);
+	/* Also where others could give their places. */
+	bed_from(&b, 2, 3);
+	bed_dropped(&b, CM_DROP_backlog);
+	assert_null(b.v.displaced);
+	cm_heard(first);
+	cm_heard(first);
+	bed_from(&b, 1, 4);
+	assert_int_equal(b.v.drop, CM_DROP_NONE);
+	assert_int_equal(b.l->pending, 3);
+	bed_from(&b, 1, 5);
+	bed_dropped(&b, CM_DROP_backlog);
+	/* One that is over was heard of, too. */
+	b.c = cm_find(&b.cm, first->local_id);
+	assert_ptr_equal(b.c, first);
+	assert_int_equal(cm_reject(&b.cm, first, CM_REJ_CONSUMER_DEFINED, NULL, 0, b.now, &b.v), 0);
+	assert_int_equal(b.l->unheard, 2);
+	while (b.l->pending != 0) {
+		uint32_t at = 0;
+		struct cm_conn *c = cm_each(&b.cm, &at);
+
+		cm_forget(&b.cm, c);
+	}
+	assert_int_equal(b.l->unheard, 0);
+	/* Nor does one count whose listener is gone. */
+	bed_from(&b, 1, 6);
+	first = b.v.conn;
+	cm_unlisten(&b.cm, b.l);
+	cm_heard(first);
+	assert_int_equal(b.l->unheard, 0);
+	bed_fini(&b);
+}
+
 /* CM_40: a table that is full takes nothing, and says so. */
 static void
 full(void **state)
@@ -297,6 +345,7 @@ main(void)
 		cmocka_unit_test(refused),
 		cmocka_unit_test(bad_mads),
 		cmocka_unit_test(rates),
+		cmocka_unit_test(unheard),
 		cmocka_unit_test(full),
 		cmocka_unit_test(reach),
 		cmocka_unit_test(sidr),
