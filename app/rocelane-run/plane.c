@@ -93,14 +93,22 @@ port(int n)
 #define REGIONS   16384 /* each is a mapping: of those a process has 65530 */
 #define PENDING   1024  /* a listener's, in Linux */
 #define HALF_OPEN (8 * PENDING)
+#define CHANNELS  16384 /* each is a descriptor: its dataplane may have too few for so many */
+#define IDS       16384 /* cm.connections */
+#define LISTENERS 256   /* one that hears all ports takes two */
 
 static json_t *
 control(const char *socket)
 {
-	return json_pack("{s:s, s:s, s:{s:I, s:i, s:i, s:{s:I, s:i, s:i}}}", "socket", socket,
-		"client_memory", "any", "client_limits", "memory", (json_int_t)MEMORY, "mrs",
-		REGIONS, "cm_pending", PENDING, "user", "memory", (json_int_t)MEMORY, "mrs",
-		REGIONS, "cm_pending", HALF_OPEN / 2);
+	json_t *user = json_pack("{s:I, s:i, s:i, s:i, s:i}", "memory", (json_int_t)MEMORY, "mrs",
+		REGIONS, "channels", CHANNELS, "cm_ids", IDS, "cm_listeners", LISTENERS);
+	json_t *limits = json_deep_copy(user);
+
+	json_object_set_new(limits, "cm_pending", json_integer(PENDING));
+	json_object_set_new(user, "cm_pending", json_integer(HALF_OPEN / 2));
+	json_object_set_new(limits, "user", user);
+	return json_pack("{s:s, s:s, s:o}", "socket", socket, "client_memory", "any",
+		"client_limits", limits);
 }
 
 static void

@@ -6,6 +6,24 @@ import unittest
 
 from runs import Runs
 
+# argv[1] sockets, and argv[2] ids that listen.
+MANY = """
+import ctypes, resource, struct, sys
+most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+cm = ctypes.CDLL("librdmacm.so.1", use_errno=True)
+cm.rdma_create_event_channel.restype = ctypes.c_void_p
+channel, id = ctypes.c_void_p(cm.rdma_create_event_channel()), ctypes.c_void_p()
+def good(rc, what):
+    if rc < 0:
+        sys.exit("%s: errno %d" % (what, ctypes.get_errno()))
+for i in range(int(sys.argv[1])):
+    good(cm.rsocket(2, 1, 0), "rsocket %d" % i)
+for i in range(int(sys.argv[2])):
+    good(cm.rdma_create_id(channel, ctypes.byref(id), None, 0x106), "id")
+    good(cm.rdma_bind_addr(id, struct.pack("=H14x", 2)), "bind")
+    good(cm.rdma_listen(id, 1), "listener %d" % i)
+"""
 
 # As in the examples of rocelane-run(1), but for the wait: 0x4853 is perftest's port.
 MEETS = """
@@ -48,6 +66,10 @@ class Programs(Runs):
                                      "-c", MEETS)
         self.assertEqual(0, code, err)
         self.assertRegex(out, r"(?m)^ 65536 +100 ")
+
+    def test_many_of_librdmacm(self):
+        """A client of a shared dataplane has 256 channels, of which each socket has one."""
+        self.assertEqual((0, "", ""), self.run_it("-p", "python3", "-c", MANY, "300", "100"))
 
     def test_a_plugin_that_was_closed(self):
         self.good("PLUGIN_HOST", "its own", os.environ["VERBS_PLUGIN"])
