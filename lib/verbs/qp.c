@@ -6,8 +6,8 @@
 #include "psn.h"
 #include "vl.h"
 
-/* The attributes that verbs' modify has for RoCE: bits 0 to 20. */
-#define KNOWN_ATTRS ((1 << 21) - 1)
+/* The attributes that the kernel takes in some step: bits 0 to 20, but for one. */
+#define KNOWN_ATTRS (((1 << 21) - 1) & ~IBV_QP_CAP)
 
 /* What a program posts is handed on as it is: ours reads no member behind these. */
 #define SAME(field)     \

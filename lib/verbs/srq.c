@@ -23,7 +23,8 @@ create_srq(
 		return vl_none(vl_no_memory());
 	a->srq_context = srq;
 	a->attr.max_wr = attr->max_wr;
-	a->attr.max_sge = attr->max_sge;
+	/* As Soft-RoCE: who hears of WRITEs with immediate data alone asks for none. */
+	a->attr.max_sge = attr->max_sge != 0 ? attr->max_sge : 1;
 	rc = rl_create_srq(((struct vl_pd *)pd)->rl, a, &srq->rl);
 	if (rc != 0) {
 		free(srq);

@@ -56,6 +56,10 @@ class Programs(Runs):
             with self.subTest(what):
                 self.good("VERBS_SHORT", "for a moment", what)
 
+    def test_what_the_kernel_refuses(self):
+        """Attributes of queue pairs in each step, and SRQs without SGEs, which it takes."""
+        self.good("VERBS_MASKS", "as the kernel")
+
     def test_what_differs_from_a_NIC(self):
         """Of memory: rocelane-run(1) lists it."""
         self.good("VERBS_DIFFERS", "as the page says")
