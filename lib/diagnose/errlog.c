@@ -113,6 +113,9 @@ file_open(const char *path)
 		rc = -errno;
 	else if (S_ISREG(st.st_mode) && st.st_uid != geteuid())
 		rc = -EPERM;
+	/* One that we have made is so already; in the sandbox no mode can be changed. */
+	else if (S_ISREG(st.st_mode) && (st.st_mode & 0077) != 0 && fchmod(fd, 0600) != 0)
+		rc = -EACCES;
 	else if (S_ISREG(st.st_mode) && ftruncate(fd, 0) != 0)
 		rc = -errno;
 	if (rc == 0)
@@ -131,6 +134,8 @@ why_not(int rc)
 		return "a symbolic link is not followed";
 	case -EPERM:
 		return "it belongs to another user";
+	case -EEXIST:
+		return "a file is there that is no capture (pcapng), and would be lost";
 	default:
 		return strerror(-rc);
 	}
@@ -179,19 +184,62 @@ head_len(const struct diagnose *dg)
 	return (off_t)n;
 }
 
-/* What was dropped before a crash, or before a restart, is what is looked for after it. */
-static void
+/* Any name may stand in the configuration: its own, too. */
+static bool
+is_capture(const char *path)
+{
+	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+	uint8_t section[PCAPNG_INTERFACE_MAX];
+	uint32_t first = 0;
+	bool is;
+
+	trace_pcapng_section(section);
+	is = fd >= 0 && read(fd, &first, sizeof(first)) == sizeof(first) &&
+	     memcmp(&first, section, sizeof(first)) == 0;
+	if (fd >= 0)
+		close(fd);
+	return is;
+}
+
+/*
+ * What was dropped before a crash, or before a restart, is what is looked for after it.
+ * @return 0, or -EEXIST: the file is something else, and stays as it is.
+ */
+static int
 keep_last(const struct diagnose *dg)
 {
 	const char *path = dg->env->w.conf->error_buffer.pcapng;
 	char old[CONF_PATH_MAX + 2];
 	struct stat st;
 
+	if (lstat(path, &st) != 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid())
+		return 0;
+	if (st.st_size != 0 && !is_capture(path))
+		return -EEXIST;
 	snprintf(old, sizeof(old), "%s.1", path);
-	if (lstat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
-		st.st_size > head_len(dg) && rename(path, old) != 0)
+	if (st.st_size > head_len(dg) && rename(path, old) != 0)
 		log_warn(
 			"error_buffer.pcapng %s: what is in it is lost: %s", path, strerror(errno));
+	return 0;
+}
+
+/* @return 0 with a file that is empty, or -errno. */
+static int
+make(struct diagnose *dg)
+{
+	const char *path = dg->env->w.conf->error_buffer.pcapng;
+	struct errlog *l = &dg->errlog;
+	int rc = keep_last(dg);
+	const int fd = rc == 0 ? file_open(path) : rc;
+
+	if (fd < 0)
+		return fd;
+	l->file = fdopen(fd, "w");
+	if (l->file != NULL)
+		return 0;
+	rc = -errno;
+	close(fd);
+	return rc;
 }
 
 /* Its name leads to another file by now, or to none: somebody has moved it, or removed it. */
@@ -207,10 +255,23 @@ is_moved(const struct diagnose *dg)
 	       own.st_ino != named.st_ino || own.st_dev != named.st_dev;
 }
 
+/* Where the folder allows no other name it is begun anew as it is. */
+static void
+empty(struct diagnose *dg, int why)
+{
+	struct errlog *l = &dg->errlog;
+
+	log_rated(&l->told, dg->env->now, LOG_WARN,
+		"error_buffer.pcapng %s: what is in it is lost: it cannot become FILE.1: %s",
+		dg->env->w.conf->error_buffer.pcapng, strerror(why));
+	if (ftruncate(fileno(l->file), 0) != 0 || fseeko(l->file, 0, SEEK_SET) != 0)
+		l->error = errno;
+	begin(dg);
+}
+
 /**
- * The file is large or old enough: it becomes FILE.1, in place of the one before. Where the folder
- * allows no other name it is begun anew as it is. A peer who sends rubbish fills no disk. One that
- * was moved is its new owner's: nothing more is done to it.
+ * The file is large or old enough: it becomes FILE.1, in place of the one before. A peer who sends
+ * rubbish fills no disk. One that has another name, from us or from somebody else, is complete.
  */
 static void
 rotate(struct diagnose *dg, bool moved)
@@ -218,33 +279,21 @@ rotate(struct diagnose *dg, bool moved)
 	const char *path = dg->env->w.conf->error_buffer.pcapng;
 	struct errlog *l = &dg->errlog;
 	char old[CONF_PATH_MAX + 2];
-	FILE *f = NULL;
-	int fd = -1;
+	int rc;
 
 	snprintf(old, sizeof(old), "%s.1", path);
-	if (moved)
-		keep_last(dg);
-	if (moved || rename(path, old) == 0)
-		fd = file_open(path);
-	l->files++;
-	if (fd >= 0)
-		f = fdopen(fd, "w");
-	if (fd >= 0 && f == NULL)
-		close(fd);
-	if (f != NULL) {
-		fclose(l->file);
-		l->file = f;
-	} else if (moved) {
-		l->error = errno;
-		log_error("error_buffer.pcapng %s: it was moved, and cannot be made anew: %s", path,
-			strerror(errno));
-		fclose(l->file);
-		l->file = NULL;
+	if (!moved && rename(path, old) != 0) {
+		empty(dg, errno);
 		return;
-	} else if (ftruncate(fileno(l->file), 0) != 0 || fseeko(l->file, 0, SEEK_SET) != 0) {
-		l->error = errno;
 	}
-	begin(dg);
+	fclose(l->file); /* its descriptor may be the last one */
+	l->file = NULL;
+	rc = make(dg);
+	if (rc == 0)
+		begin(dg);
+	else
+		log_error("error_buffer.pcapng %s: it cannot be made anew: %s; rx_errors goes on",
+			path, why_not(rc));
 }
 
 int
@@ -252,7 +301,7 @@ errlog_open(struct diagnose *dg)
 {
 	const struct conf_error_buffer *conf = &dg->env->w.conf->error_buffer;
 	struct errlog *l = &dg->errlog;
-	int fd, rc;
+	int rc;
 
 	if (!conf->present)
 		return 0;
@@ -262,15 +311,8 @@ errlog_open(struct diagnose *dg)
 	l->room = conf->entries;
 	if (conf->pcapng[0] == '\0')
 		return 0;
-	keep_last(dg);
-	fd = file_open(conf->pcapng);
-	rc = fd < 0 ? fd : 0;
-	l->file = fd >= 0 ? fdopen(fd, "w") : NULL;
-	if (l->file == NULL) {
-		if (fd >= 0) {
-			rc = -errno;
-			close(fd);
-		}
+	rc = make(dg);
+	if (rc != 0) {
 		log_error("error_buffer.pcapng %s: %s", conf->pcapng, why_not(rc));
 		return rc;
 	}

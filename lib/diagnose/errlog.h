@@ -16,6 +16,7 @@
 #include <sys/types.h>
 
 #include "errbuf.h"
+#include "log_rate.h"
 
 struct diagnose;
 
@@ -30,12 +31,12 @@ struct errlog {
 	uint32_t room;
 	uint32_t head;
 	uint32_t n;
-	uint64_t lost;  /* had to make room for newer ones, and are in no file */
-	int error;      /* errno of a write that failed; the file is closed then */
-	off_t whole;    /* bytes of whole blocks in the file */
-	ns_t began;     /* when it was begun */
-	bool regular;   /* a file, not a pipe: there is a limit to it */
-	uint64_t files; /* begun anew so often */
+	uint64_t lost; /* had to make room for newer ones, and are in no file */
+	int error;     /* errno of a write that failed; the file is closed then */
+	off_t whole;   /* bytes of whole blocks in the file */
+	ns_t began;    /* when it was begun */
+	bool regular;  /* a file, not a pipe: there is a limit to it */
+	struct log_rate told;
 };
 
 /** Makes the queue, and opens the pcapng file, if they are configured. @return 0 or -errno. */

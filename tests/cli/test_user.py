@@ -7,6 +7,7 @@ import resource
 import shutil
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import time
@@ -335,6 +336,22 @@ class Bounds(Case):
         self.until(lambda: "File too large" in self.said())
         self.assertTrue(self.json("error", "show"))
         self.stops(p)
+
+    def test_the_file_of_drops_is_begun_anew(self):
+        """In the sandbox: a call that it forbids ends the file."""
+        path = self.at("drops.pcapng")
+        p = self.start(error_buffer={"pcapng": path, "pcapng_size": 65536},
+                       **self.pair(qp_type="UC", qp_access_flags=["REMOTE_WRITE"]))
+        self.ctl("impair", "set", "pb", "action", "corrupt", "probability", "1")
+        for _ in range(2):      # the second file becomes FILE.1, too
+            while not os.path.exists(path + ".1"):
+                self.ctl("post", "send", 17, "opcode", "RDMA_WRITE", "mr", "mr0", "length", "64K",
+                         "remote_addr", "0x10000", "rkey", "0x1101", "send_flags", "")
+            self.until(lambda: os.path.exists(path) and os.path.getsize(path) > 0)
+            self.assertEqual(0o600, stat.S_IMODE(os.stat(path).st_mode))
+            os.unlink(path + ".1")
+        self.stops(p)
+        self.assertNotIn("cannot be made anew", self.said())
 
 
 class Folders(Case):

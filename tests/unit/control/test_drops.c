@@ -2,12 +2,15 @@
 /* error_buffer.pcapng: the file of dropped packets. */
 #include "fake.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "log.h"
 
 #define FILE_CONF                                                                       \
 	"{\"version\":1,\"lcores\":{\"workers\":[1,2]},"                                \
@@ -233,6 +236,105 @@ RX_ERR_03_a_file_that_was_moved(void **state UNUSED)
 	}
 }
 
+/* RX-ERR-03: a name that leads to something else destroys nothing, and its mode is no excuse. */
+static void
+RX_ERR_03_another_file_is_left_alone(void **state UNUSED)
+{
+	static const char text[] = "{\"version\": 1}\n";
+	char path[32], conf[512], is[64] = "";
+	int fd = start_with_file(path, "");
+	struct stat st;
+
+	fake_stop();
+	snprintf(conf, sizeof(conf), FILE_CONF, path, "");
+	assert_int_equal(ftruncate(fd, 0), 0);
+	assert_int_equal(pwrite(fd, text, sizeof(text), 0), sizeof(text));
+	fake_start_env(conf, -EEXIST, true);
+	fake_stop();
+	assert_int_equal(pread(fd, is, sizeof(is), 0), sizeof(text));
+	assert_string_equal(is, text);
+
+	assert_int_equal(ftruncate(fd, 0), 0);
+	assert_int_equal(fchmod(fd, 0644), 0);
+	fake_start(conf);
+	fake_stop();
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0600);
+	close(fd);
+	assert_int_equal(packets_in(path), 0);
+	remove(path);
+}
+
+static void
+flood(uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		fake_drop(0, 5, FAULT_BIT(FAULT_ICRC), FAULT_ICRC);
+		fake.now += 1000;
+		control_poll(fake.c, fake.now);
+	}
+}
+
+/* RX-ERR-03: clients have all descriptors: the file that is full is kept all the same. */
+static void
+RX_ERR_03_a_full_file_without_descriptors(void **state UNUSED)
+{
+	char path[32], old[40];
+	struct rlimit was, limit;
+	int fd[256];
+	uint32_t n = 0;
+
+	close(start_with_file(path, ",\"pcapng_size\":65536"));
+	snprintf(old, sizeof(old), "%s.1", path);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
+	limit = was;
+	limit.rlim_cur = ARRAY_LEN(fd);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	while (n < ARRAY_LEN(fd) && (fd[n] = dup(STDERR_FILENO)) >= 0)
+		n++;
+	flood(1000);
+	while (n > 0)
+		close(fd[--n]);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
+	fake_stop();
+	assert_true(packets_in(old) > 200);
+	assert_int_equal(packets_in(old) + packets_in(path), 1000);
+	remove(path);
+	remove(old);
+}
+
+static uint32_t said;
+
+static void
+count(void *ctx, enum log_level level UNUSED, const char *line)
+{
+	said += strstr(line, ctx) != NULL;
+}
+
+/* RX-ERR-03: what cannot be kept is not lost without a word. */
+static void
+RX_ERR_03_a_full_file_that_cannot_be_kept(void **state UNUSED)
+{
+	static char what[] = "what is in it is lost";
+	char path[32], old[40], in[48];
+
+	close(start_with_file(path, ",\"pcapng_size\":65536"));
+	snprintf(old, sizeof(old), "%s.1", path);
+	snprintf(in, sizeof(in), "%s/x", old);
+	assert_int_equal(mkdir(old, 0700), 0);
+	assert_int_equal(mkdir(in, 0700), 0);
+	said = 0;
+	log_set_sink(count, what);
+	flood(1000);
+	log_set_sink(NULL, NULL);
+	fake_stop();
+	assert_int_equal(said, 1);
+	assert_in_range(packets_in(path), 1, 800);
+	remove(path);
+	rmdir(in);
+	rmdir(old);
+}
+
 /* RX-ERR-03: what is shown are the newest ones. */
 static void
 RX_ERR_03_the_newest_are_kept(void **state UNUSED)
@@ -279,6 +381,9 @@ main(void)
 		cmocka_unit_test(RX_ERR_03_the_pcapng_file_is_limited),
 		cmocka_unit_test(RX_ERR_03_an_earlier_file_is_kept),
 		cmocka_unit_test(RX_ERR_03_a_file_that_was_moved),
+		cmocka_unit_test(RX_ERR_03_another_file_is_left_alone),
+		cmocka_unit_test(RX_ERR_03_a_full_file_without_descriptors),
+		cmocka_unit_test(RX_ERR_03_a_full_file_that_cannot_be_kept),
 		cmocka_unit_test(RX_ERR_03_the_newest_are_kept),
 	};
 
