@@ -36,6 +36,7 @@
 
 enum { EXIT_CLEAN = 0, EXIT_RUN = 1, EXIT_CONFIG = 2 };
 
+#define EAL_PATIENCE_S  1     /* after a signal */
 #define PRINT_MS        1000  /* a reader of the counters may take for the first of them */
 #define DESCRIPTORS     65536 /* there is room for at once */
 #define EAL_DESCRIPTORS 16    /* and four for each worker: fewer do for no start */
@@ -43,15 +44,22 @@ enum { EXIT_CLEAN = 0, EXIT_RUN = 1, EXIT_CONFIG = 2 };
 
 static struct dataplane dp;
 
-/* EAL's start may take long, and looks at nothing; there is nothing to take down yet. */
+/*
+ * EAL's start looks at nothing. Mostly it is over at once, and its files are removed as at any end;
+ * but it may take long, and there is nothing else to take down yet.
+ */
 static _Atomic bool starting = true;
 
 static void
-on_signal(int sig UNUSED)
+on_signal(int sig)
 {
-	if (atomic_load_explicit(&starting, memory_order_relaxed))
+	const bool again = atomic_exchange_explicit(&dp.stop, true, memory_order_relaxed);
+
+	if (!atomic_load_explicit(&starting, memory_order_relaxed))
+		return;
+	if (again || sig == SIGALRM)
 		_exit(EXIT_CLEAN);
-	atomic_store_explicit(&dp.stop, true, memory_order_relaxed);
+	alarm(EAL_PATIENCE_S);
 }
 
 /* A page of a client's memory is gone: zeros instead of the end of everything. */
@@ -408,6 +416,7 @@ main(int argc, char **argv)
 	grow_now();
 	sigaction(SIGINT, &sa, NULL);
 	sigaction(SIGTERM, &sa, NULL);
+	sigaction(SIGALRM, &sa, NULL);
 	/* The terminal is gone: stop cleanly, unless the signal was ignored when we started. */
 	if (sigaction(SIGHUP, NULL, &hup) == 0 && hup.sa_handler != SIG_IGN)
 		sigaction(SIGHUP, &sa, NULL);
@@ -418,14 +427,18 @@ main(int argc, char **argv)
 	runtime_begin();
 	rc = eal_start(&args, conf, &ea);
 	atomic_store_explicit(&starting, false, memory_order_relaxed);
+	alarm(0);
 	if (rc == 0) {
 		runtime_enter();
 		timebase_init();
 		notify_init();
 		capture_start();
-		rc = run(&args, conf);
+		if (!atomic_load_explicit(&dp.stop, memory_order_relaxed))
+			rc = run(&args, conf);
 		capture_stop();
 		rte_eal_cleanup();
+	} else if (atomic_load_explicit(&dp.stop, memory_order_relaxed)) {
+		rc = 0; /* the signal may have ended a call of EAL's */
 	}
 	if (rc != 0 && !log_had_error())
 		log_error("%s", strerror(-rc)); /* somebody gave up without a word */

@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <rte_eal.h>
@@ -20,7 +21,9 @@
 #include "compiler.h"
 #include "log.h"
 
-#define MARK "rocelane."
+#define MARK          "rocelane."
+#define MARK_TRIES    100
+#define MARK_PAUSE_NS 1000000
 
 static int mark = -1; /* open and locked: we are alive */
 static bool shared;   /* other processes can attach */
@@ -212,6 +215,56 @@ sweep(const char *ours)
 		closedir(all);
 }
 
+/* Those of dataplanes that were killed in our folder: of the same prefix, one after the other. */
+static void
+remove_dead_marks(const char *path)
+{
+	DIR *d = open_own(path);
+	struct dirent *e;
+
+	while (d != NULL && (e = readdir(d)) != NULL) {
+		int fd;
+
+		if (!is_mark(e->d_name))
+			continue;
+		fd = openat(dirfd(d), e->d_name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+		/* It goes while its lock is ours: take_mark() makes another one. */
+		if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
+			unlinkat(dirfd(d), e->d_name, 0);
+		if (fd >= 0)
+			close(fd);
+	}
+	if (d != NULL)
+		closedir(d);
+}
+
+static bool
+is_at(int fd, const char *path)
+{
+	struct stat own, named;
+
+	return fstat(fd, &own) == 0 && stat(path, &named) == 0 && own.st_ino == named.st_ino &&
+	       own.st_dev == named.st_dev;
+}
+
+/* Others who start have the lock of each mark for a moment, or take it for a dead one's. */
+static int
+take_mark(const char *path)
+{
+	const struct timespec pause = { .tv_nsec = MARK_PAUSE_NS };
+	int fd = -1;
+
+	for (int i = 0; i < MARK_TRIES; i++) {
+		if (fd >= 0)
+			close(fd);
+		fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+		if (fd < 0 || (flock(fd, LOCK_EX | LOCK_NB) == 0 && is_at(fd, path)))
+			break;
+		nanosleep(&pause, NULL);
+	}
+	return fd;
+}
+
 static void
 mark_path(char *buf, size_t room)
 {
@@ -225,9 +278,10 @@ runtime_enter(void)
 
 	shared = runtime_is_shared();
 	mark_path(path, sizeof(path));
-	mark = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (mark < 0 || flock(mark, LOCK_EX | LOCK_NB) != 0)
+	mark = take_mark(path);
+	if (mark < 0)
 		log_debug("%s: %s", path, strerror(errno));
+	remove_dead_marks(rte_eal_get_runtime_dir());
 	sweep(rte_eal_get_runtime_dir());
 }
 

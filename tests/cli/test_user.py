@@ -394,6 +394,34 @@ class Folders(Case):
                 self.stops(self.start_in(next(self.names), shared))
                 self.assertFalse(os.path.exists(self.folder(dead)))
 
+    def test_nothing_is_left_of_those_that_were_killed(self):
+        """One service is started again and again, by the same name."""
+        for shared in (False, True):
+            with self.subTest(shared=shared):
+                name = next(self.names)
+                for _ in range(2):
+                    p = self.start_in(name, shared)
+                    p.kill()
+                    p.wait()
+                p = self.start_in(name, shared)
+                marks = [f for f in os.listdir(self.folder(name)) if f.startswith("rocelane.")]
+                self.assertEqual(["rocelane.%d" % p.pid], marks)
+                self.stops(p)
+                self.assertFalse(os.path.exists(self.folder(name)))
+
+    def test_a_signal_while_eal_starts_leaves_no_folder(self):
+        name = self.kept(next(self.names))
+        path = self.config(eal=["--file-prefix=" + name], shared=True)
+        for made in ("", "config", "fbarray_memzone"):
+            p = subprocess.Popen([ROCELANE, "--config", path], stdout=subprocess.DEVNULL,
+                                 stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
+            self.addCleanup(self.end, p)
+            self.until(lambda f=os.path.join(self.folder(name), made): os.path.exists(f))
+            p.terminate()
+            self.assertEqual(0, p.wait(WAIT_S))
+            self.assertFalse(os.path.exists(self.folder(name)))
+            self.assertFalse(os.path.exists(self.socket))
+
     def test_folders_of_others_stay(self):
         """Of a dataplane that lives, even if it stands still, and of programs that are not ours."""
         for shared in (False, True):
