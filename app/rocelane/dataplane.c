@@ -281,8 +281,10 @@ dataplane_create(struct dataplane *dp, const struct conf *conf, const struct dat
 int
 dataplane_start(struct dataplane *dp)
 {
-	int rc = control_create(&dp->env, &dp->control);
+	int rc;
 
+	mem_stop_by(&dp->stop);
+	rc = control_create(&dp->env, &dp->control);
 	for (uint32_t i = 0; rc == 0 && i < dp->conf->lcores.n_workers; i++)
 		worker_receive(dp->workers[i]);
 	return rc;

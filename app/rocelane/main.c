@@ -271,7 +271,10 @@ run(const struct args *args, const struct conf *conf)
 	record_close(hooks.record);
 	presence_close(&dp);
 	dataplane_destroy(&dp);
-	return rc;
+	if (rc != -ECANCELED)
+		return rc;
+	log_info("stopped before all of the configuration was there");
+	return 0;
 }
 
 static const char *

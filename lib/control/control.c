@@ -248,11 +248,15 @@ control_print_counters(const struct control *c, void (*out)(void *ctx, const cha
 
 /*
  * Report a fault that shows only when the object is made, in the same way as faults of the file.
- * @return rc.
+ * @return rc; -ECANCELED: the dataplane is to stop, which is no fault.
  */
 static int
-made(const char *list, uint32_t index, int rc, const struct refusal *r)
+made(const struct control *c, const char *list, uint32_t index, int rc, const struct refusal *r)
 {
+	const _Atomic bool *stop = c->env.w.stop;
+
+	if (stop != NULL && atomic_load_explicit(stop, memory_order_relaxed))
+		return -ECANCELED;
 	if (rc != 0)
 		log_error("configuration: /%s/%u: %s%s", list, index, r->text,
 			rc == -ENOMEM || rc == -EMFILE
@@ -287,33 +291,35 @@ configure_objects(struct control *c, struct refusal *r)
 	int rc = 0;
 
 	for (uint32_t i = 0; i < conf->n_pds && rc == 0; i++)
-		rc = made("pds", i, object_pd_create(&c->objects, &conf->pds[i], r), r);
+		rc = made(c, "pds", i, object_pd_create(&c->objects, &conf->pds[i], r), r);
 	for (uint32_t i = 0; i < conf->n_mrs && rc == 0; i++)
-		rc = made("mrs", i, object_mr_create(&c->objects, &conf->mrs[i], r), r);
+		rc = made(c, "mrs", i, object_mr_create(&c->objects, &conf->mrs[i], r), r);
 	for (uint32_t i = 0; i < conf->n_cqs && rc == 0; i++)
-		rc = made("cqs", i, object_cq_create(&c->objects, &conf->cqs[i], r), r);
+		rc = made(c, "cqs", i, object_cq_create(&c->objects, &conf->cqs[i], r), r);
 	for (uint32_t i = 0; i < conf->n_xrcds && rc == 0; i++)
-		rc = made("xrcds", i, object_xrcd_create(&c->objects, &conf->xrcds[i], r), r);
+		rc = made(c, "xrcds", i, object_xrcd_create(&c->objects, &conf->xrcds[i], r), r);
 	/* As with QPs: numbers that are asked for come first. */
 	for (uint32_t i = 0; i < conf->n_srqs && rc == 0; i++)
 		if ((conf->srqs[i].given & CONF_SRQ_NUM) != 0)
-			rc = made("srqs", i, object_srq_create(&c->objects, &conf->srqs[i], r), r);
+			rc = made(
+				c, "srqs", i, object_srq_create(&c->objects, &conf->srqs[i], r), r);
 	for (uint32_t i = 0; i < conf->n_srqs && rc == 0; i++)
 		if ((conf->srqs[i].given & CONF_SRQ_NUM) == 0)
-			rc = made("srqs", i, object_srq_create(&c->objects, &conf->srqs[i], r), r);
+			rc = made(
+				c, "srqs", i, object_srq_create(&c->objects, &conf->srqs[i], r), r);
 	/* Numbers that are asked for come first, so that none is picked away. */
 	for (uint32_t i = 0; i < conf->n_qps && rc == 0; i++) {
 		if (conf->qps[i].qp_num != 0)
-			rc = made("qps", i, admin_create(&c->admin, &conf->qps[i], NULL, r), r);
+			rc = made(c, "qps", i, admin_create(&c->admin, &conf->qps[i], NULL, r), r);
 	}
 	for (uint32_t i = 0; i < conf->n_qps && rc == 0; i++) {
 		if (conf->qps[i].qp_num == 0)
-			rc = made("qps", i, admin_create(&c->admin, &conf->qps[i], NULL, r), r);
+			rc = made(c, "qps", i, admin_create(&c->admin, &conf->qps[i], NULL, r), r);
 	}
 	for (uint32_t i = 0; i < conf->n_mcasts && rc == 0; i++)
-		rc = made("mcasts", i, join(c, &conf->mcasts[i], r), r);
+		rc = made(c, "mcasts", i, join(c, &conf->mcasts[i], r), r);
 	for (uint32_t i = 0; i < conf->n_mws && rc == 0; i++)
-		rc = made("mws", i, window(c, &conf->mws[i], r), r);
+		rc = made(c, "mws", i, window(c, &conf->mws[i], r), r);
 	if (rc == 0)
 		log_info("%u PDs, %u MRs, %u CQs, %u SRQs, %u QPs", c->objects.pds.n,
 			c->objects.mrs.n, c->objects.cqs.n, c->objects.srqs.n, c->admin.qps_n);

@@ -42,28 +42,65 @@ bind_node(void *base, size_t len, int node)
 	return rc == 0 ? node : -1;
 }
 
-/* Allocate every page now: a page that is missing later would be a SIGBUS on a worker. */
-static int
-populate(int fd, void *base, size_t len)
+static const _Atomic bool *stop_flag;
+
+void
+mem_stop_by(const _Atomic bool *stop)
 {
-	while (fallocate(fd, 0, 0, (off_t)len) != 0) {
-		if (errno == EINTR)
-			continue;
+	stop_flag = stop;
+}
+
+bool
+mem_is_stopped(void)
+{
+	return stop_flag != NULL && atomic_load_explicit(stop_flag, memory_order_relaxed);
+}
+
+/* A signal takes back all that a call of fallocate() has made: so a piece is not much to lose. */
+static int
+allocate(int fd, size_t at, size_t len)
+{
+	while (fallocate(fd, 0, (off_t)at, (off_t)len) != 0) {
 		if (errno == EOPNOTSUPP)
 			break;
-		return errno == ENOSPC ? -ENOMEM : -errno;
+		if (errno != EINTR)
+			return errno == ENOSPC ? -ENOMEM : -errno;
 	}
-#ifdef MADV_POPULATE_WRITE
-	for (size_t at = 0; at < len;) {
-		const size_t n = POPULATE_PIECE < len - at ? POPULATE_PIECE : len - at;
+	return 0;
+}
 
-		if (madvise((uint8_t *)base + at, n, MADV_POPULATE_WRITE) == 0)
-			at += n;
-		else if (errno != EINTR)
-			return errno == EINVAL ? 0 : -errno; /* EINVAL: a kernel before 5.14 */
+/* @return 0, also before Linux 5.14. */
+static int
+map_pages(void *from, size_t len)
+{
+#ifdef MADV_POPULATE_WRITE
+	while (madvise(from, len, MADV_POPULATE_WRITE) != 0) {
+		if (errno == EINVAL)
+			break;
+		if (errno != EINTR)
+			return -errno;
 	}
+#else
+	(void)from;
+	(void)len;
 #endif
 	return 0;
+}
+
+/* Allocate every page now: a page that is missing later would be a SIGBUS on a worker. */
+static int
+populate(int fd, uint8_t *base, size_t len)
+{
+	int rc = 0;
+
+	for (size_t at = 0; at < len && rc == 0; at += POPULATE_PIECE) {
+		const size_t n = POPULATE_PIECE < len - at ? POPULATE_PIECE : len - at;
+
+		rc = mem_is_stopped() ? -ECANCELED : allocate(fd, at, n);
+		if (rc == 0)
+			rc = map_pages(base + at, n);
+	}
+	return rc;
 }
 
 static int

@@ -37,7 +37,10 @@ enum {
 	MEM_AREA_OPEN = 1 << 2,    /* it can still be mapped for writing: mem_area_seal() */
 };
 
-/** Zeroed memory. @param node -1 for any. @return 0 or -errno. Cost: system calls, page faults. */
+/**
+ * Zeroed memory. @param node -1 for any. @return 0 or -errno; -ECANCELED: mem_stop_by(). Cost:
+ * system calls, page faults.
+ */
 int mem_area_create(struct mem_area *a, size_t len, int node, unsigned int flags);
 /**
  * Map a client's memfd: [offset, offset + len) of it. Every page is there on success, but its owner
@@ -211,6 +214,13 @@ enum mem_fault mem_gather(const struct mem_table *t, const struct ring_sge *sge,
  */
 void mem_copy(uint8_t *to, const uint8_t *from, uint32_t len);
 
+/* ---- an end before all is made -------------------------------------------------------------- */
+
+/** A terabyte takes minutes: once this is true, no more is made or filled. NULL: all of it is. */
+void mem_stop_by(const _Atomic bool *stop);
+/** Is it true? */
+bool mem_is_stopped(void);
+
 /* ---- patterns -------------------------------------------------------------------------------- */
 
 /**
@@ -218,7 +228,7 @@ void mem_copy(uint8_t *to, const uint8_t *from, uint32_t len);
  * x *= 0x2C1B3C6D; x ^= x >> 12; the byte is the low eight bits of x.
  */
 uint8_t mem_pattern_byte(uint32_t seed, uint32_t i);
-/** Fill with pattern bytes first .. first + len - 1. */
+/** Fill with pattern bytes first .. first + len - 1; with less of them once mem_is_stopped(). */
 void mem_pattern_fill(uint8_t *dst, size_t len, uint32_t seed, uint32_t first);
 
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "mem.h"
 
+#define PIECE ((size_t)4 << 20)
+
 static inline uint8_t
 mix(uint32_t start, uint32_t i)
 {
@@ -23,6 +25,9 @@ mem_pattern_fill(uint8_t *dst, size_t len, uint32_t seed, uint32_t first)
 {
 	uint32_t start = seed * 0x85EBCA6Bu;
 
-	for (size_t i = 0; i < len; i++)
-		dst[i] = mix(start, first + (uint32_t)i);
+	for (size_t from = 0, to; from < len && !mem_is_stopped(); from = to) {
+		to = len - from < PIECE ? len : from + PIECE;
+		for (size_t i = from; i < to; i++)
+			dst[i] = mix(start, first + (uint32_t)i);
+	}
 }

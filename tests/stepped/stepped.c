@@ -135,20 +135,20 @@ stepped_run(const struct conf *conf)
 	int rc = stepped_ports_create(conf);
 
 	stepped.dp.conf = conf;
-	stepped.dp.stop = true; /* as a signal during the start does */
+	stepped.dp.stop = true; /* as a signal while ports are opened does */
 	if (rc == 0)
 		rc = stepped_extras_create();
 	if (rc == 0)
 		rc = dataplane_create(&stepped.dp, conf, &hooks);
 	if (rc != 0)
 		return rc;
-	rc = dataplane_start(&stepped.dp);
-	if (rc == 0 && !stepped.dp.stop) {
+	if (!stepped.dp.stop) {
 		fputs("rocelane-stepped: the start has forgotten that it was told to stop\n",
 			stderr);
-		rc = -EINVAL;
+		return -EINVAL;
 	}
 	stepped.dp.stop = false;
+	rc = dataplane_start(&stepped.dp);
 	puts(rc == 0 ? "ready" : "error: dataplane does not start");
 	fflush(stdout);
 	if (rc == 0)

@@ -17,6 +17,7 @@ struct fake fake;
 const struct impair_ops *fake_port_impair;
 void *fake_port_impair_ctx;
 uint32_t fake_max_frame = 1514;
+bool fake_stopped;
 
 static struct rte_mempool *pool;
 static char message[1024];
@@ -263,6 +264,7 @@ fake_start_env(const char *conf, int want_rc, bool no_socket)
 	assert_int_equal(rc, 0);
 	conf_errors_free(&err);
 	make_env(no_socket);
+	atomic_store(&fake.stop, fake_stopped);
 	assert_int_equal(control_create(&fake.env, &fake.c), want_rc);
 }
 

@@ -66,6 +66,8 @@ extern const struct impair_ops *fake_port_impair;
 extern void *fake_port_impair_ctx;
 /** What the devices of the next fake_start() carry. */
 extern uint32_t fake_max_frame;
+/** The next fake_start() is told to stop before it begins. */
+extern bool fake_stopped;
 
 /** EAL, once for the program; with a net_ring port that has DPDK id 0. */
 int fake_eal(void **state);

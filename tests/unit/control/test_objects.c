@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "log.h"
 #include "objects.h"
 
 static void
@@ -62,6 +63,29 @@ a_bad_configuration_makes_nothing(void **state UNUSED)
 	n += snprintf(text + n, sizeof(text) - (size_t)n, qp, 1029u, "]}");
 	fake_start_env(text, -EEXIST, true);
 	assert_null(fake.c);
+	fake_stop();
+}
+
+static uint32_t errors;
+
+static void
+count_errors(void *ctx UNUSED, enum log_level level, const char *line UNUSED)
+{
+	errors += level == LOG_ERROR;
+}
+
+/* A stop while the configuration is made: nobody waits for the rest, and it is no fault. */
+static void
+a_stop_before_all_is_made(void **state UNUSED)
+{
+	fake_stopped = true;
+	errors = 0;
+	log_set_sink(count_errors, NULL);
+	fake_start_env(NULL, -ECANCELED, true);
+	log_set_sink(NULL, NULL);
+	fake_stopped = false;
+	assert_null(fake.c);
+	assert_int_equal(errors, 0);
 	fake_stop();
 }
 
@@ -439,6 +463,7 @@ main(void)
 		cmocka_unit_test(made_from_the_configuration),
 		cmocka_unit_test(a_transmit_queue_has_one_worker),
 		cmocka_unit_test(a_bad_configuration_makes_nothing),
+		cmocka_unit_test(a_stop_before_all_is_made),
 		WITH_FAKE(pd),
 		WITH_FAKE(mr_values_left_out_are_picked),
 		WITH_FAKE(numbers_come_round),

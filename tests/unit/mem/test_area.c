@@ -144,6 +144,31 @@ pattern(void **state UNUSED)
 		assert_int_equal(buf[1 + k], mem_pattern_byte(7, UINT32_MAX - 100 + k));
 }
 
+/* Whoever wants to stop does not wait for a terabyte. */
+static void
+stopped(void **state UNUSED)
+{
+	static const size_t much = (size_t)64 << 20;
+	_Atomic bool stop = false;
+	struct mem_area a;
+
+	mem_stop_by(&stop);
+	assert_false(mem_is_stopped());
+	assert_int_equal(mem_area_create(&a, much, -1, 0), 0);
+	mem_pattern_fill(a.base, much, 7, 0);
+	assert_int_equal(a.base[much - 1], mem_pattern_byte(7, (uint32_t)much - 1));
+	memset(a.base, 0, much);
+	stop = true;
+	mem_pattern_fill(a.base, much, 7, 0);
+	assert_int_equal(a.base[much - 1], 0);
+	mem_area_destroy(&a);
+	assert_int_equal(mem_area_create(&a, much, -1, 0), -ECANCELED);
+	assert_null(a.base);
+	mem_stop_by(NULL);
+	assert_int_equal(mem_area_create(&a, 4096, -1, 0), 0);
+	mem_area_destroy(&a);
+}
+
 int
 main(void)
 {
@@ -154,6 +179,7 @@ main(void)
 		cmocka_unit_test(refused),
 		cmocka_unit_test(region_owns_its_area),
 		cmocka_unit_test(pattern),
+		cmocka_unit_test(stopped),
 	};
 
 	return cmocka_run_group_tests_name("mem_area", tests, NULL, NULL);
