@@ -201,8 +201,7 @@ print_values(struct ctl *ctl, const struct command *c, const char *name)
 	char list[64];
 
 	/* Where the name is the object's own, it is one of the object's list. */
-	if (strcmp(name, "name") == 0 && c->verb != NULL && strcmp(c->verb, "create") != 0 &&
-		strcmp(c->verb, "register") != 0) {
+	if (strcmp(name, "name") == 0 && c->verb != NULL) {
 		snprintf(list, sizeof(list), "%s_list", c->object);
 		if (command_find(c->object, "list") != NULL)
 			print_members(ctl, list, "name");
@@ -218,6 +217,30 @@ print_values(struct ctl *ctl, const struct command *c, const char *name)
 		print_members(ctl, k->method, k->words);
 	else if (k != NULL && k->words != NULL)
 		print_words(k->words);
+}
+
+/* What it makes has a name or a number that nobody has yet. */
+static bool
+makes(const struct command *c)
+{
+	return c->verb != NULL &&
+	       (strcmp(c->verb, "create") == 0 || strcmp(c->verb, "register") == 0 ||
+		       strcmp(c->verb, "alloc") == 0);
+}
+
+static bool
+is_key(const struct command *c, const char *word)
+{
+	const size_t len = strlen(word);
+
+	for (const char *s = c->keys; s != NULL && *s != '\0'; s += strspn(s, " ")) {
+		const size_t n = strcspn(s, " ");
+
+		if (n == len && strncmp(s, word, n) == 0)
+			return true;
+		s += n;
+	}
+	return false;
 }
 
 /* The words of a command were `argv`: what may come next. */
@@ -244,12 +267,12 @@ complete_command(struct ctl *ctl, const struct command *c, int argc, char **argv
 		argv++;
 	}
 	while (params_next(&spec, name, sizeof(name), &kind, &optional)) {
-		if (optional && c->keys != NULL)
-			continue;
-		if (i++ == argc) {
+		if (i == argc && !makes(c))
 			print_values(ctl, c, name);
+		if (optional && c->keys != NULL && (i == argc || is_key(c, argv[i])))
+			continue; /* in front of pairs it may be left out */
+		if (i++ == argc)
 			return;
-		}
 	}
 	if (c->keys == NULL)
 		return;
@@ -259,21 +282,45 @@ complete_command(struct ctl *ctl, const struct command *c, int argc, char **argv
 		print_values(ctl, c, argv[argc - 1]);
 }
 
+/*
+ * An option in front of the object, with its value, if it has one: -s PATH, -sPATH, -jt5,
+ * --socket PATH, and --socket=PATH, which bash takes apart. @return its words; 0: some are missing.
+ */
+static int
+take_option(struct ctl *ctl, int argc, char **argv)
+{
+	const bool is_long = argv[0][1] == '-';
+	const char *at = is_long ? argv[0] + 2 : strpbrk(argv[0], "st");
+	const char *value = NULL;
+	int n = 1;
+
+	if (at == NULL || (is_long && *at != 's' && *at != 't'))
+		return 1;
+	if (!is_long && at[1] != '\0')
+		value = at + 1;
+	else if (is_long && strchr(at, '=') != NULL)
+		value = strchr(at, '=') + 1;
+	else
+		n = is_long && argc > 1 && strcmp(argv[1], "=") == 0 ? 3 : 2;
+	if (n > argc)
+		return 0;
+	if (*at == 's')
+		ctl->socket = value != NULL ? value : argv[n - 1];
+	return n;
+}
+
 void
 complete_words(struct ctl *ctl, int argc, char **argv)
 {
 	const struct command *c;
 
 	while (argc > 0 && argv[0][0] == '-') {
-		bool value = strcmp(argv[0], "-s") == 0 || strcmp(argv[0], "--socket") == 0 ||
-			     strcmp(argv[0], "-t") == 0 || strcmp(argv[0], "--timeout") == 0;
+		const int n = take_option(ctl, argc, argv);
 
-		if (value && argc == 1)
+		if (n == 0)
 			return;
-		if (value && argv[0][strspn(argv[0], "-")] == 's')
-			ctl->socket = argv[1];
-		argc -= 1 + value;
-		argv += 1 + value;
+		argc -= n;
+		argv += n;
 	}
 	if (argc == 0) {
 		for (size_t i = 0; i < commands_n; i++)

@@ -194,6 +194,35 @@ class Completion(Case):
             with self.subTest(words=words):
                 self.assertEqual(want.split(), self.words(*words))
 
+    def test_behind_a_word_that_may_be_left_out(self):
+        for words, some, none in (
+                (("srq", "create", "s1"), {"pd", "max_wr"}, {"pd0"}),
+                (("srq", "create", "s1", "pd"), {"pd0"}, {"pd"}),
+                (("srq", "create", "pd"), {"pd0"}, {"pd"}),
+                (("qp", "create", "5"), {"qp_type"}, {"RC"}),
+                (("qp", "create", "5", "qp_type"), {"RC", "UD"}, {"pd"}),
+                (("qp", "create", "5", "qp_type", "RC", "port"), {"p0"}, {"pd"}),
+                (("mr", "register", "m", "pd"), {"pd0"}, {"pd"}),
+                (("mw", "alloc", "w", "type"), {"1", "2"}, {"pd"}),
+                (("trace", "read"), {"17", "max"}, set()),
+                (("trace", "read", "17"), {"max"}, {"17"})):
+            with self.subTest(words=words):
+                offered = set(self.words(*words))
+                self.assertEqual((some, set()), (some & offered, none & offered))
+        self.assertNotIn("17", self.words("qp", "create"))
+        self.assertNotIn("mr0", self.words("mr", "register"))
+
+    def test_options_in_front(self):
+        with FakeDaemon(self.ANSWERS) as d:
+            for options in (["-s", d.path], ["-s" + d.path], ["-j", "-t5", "-s", d.path],
+                            ["-js", d.path], ["--socket=" + d.path], ["--socket", "=", d.path],
+                            ["--socket", d.path, "--json", "--timeout", "5"]):
+                with self.subTest(options=options):
+                    self.assertEqual(["mr0"], run("--complete", "--", *options, "mr",
+                                                  "read").stdout.split())
+            for options in (["-s"], ["-jt"], ["--socket", "="]):
+                self.assertEqual("", run("--complete", "--", *options).stdout)
+
     def test_without_a_daemon_it_is_silent(self):
         p = run("--complete", "--", "-s", "/nonexistent/s", "qp", "show")
         self.assertEqual((p.returncode, p.stdout, p.stderr), (0, "", ""))
