@@ -58,6 +58,7 @@ resolve(struct conf *c, struct conf_errors *err)
 	if (ret == 0)
 		ret = conf_cross_members(c, err);
 	conf_cross_frames(c, err);
+	conf_cross_pairs(c, err);
 	if (ret == 0)
 		ret = conf_cross_routes(c, err);
 	return ret;

@@ -263,8 +263,8 @@ class Loopback(unittest.TestCase):
             config["ports"].pop()
             config["qps"] = []
         done = self.run_example(drop_port, "1")
-        self.assertEqual(1, done.returncode, done.stdout)
-        self.assertIn("net_pair0b", done.stdout)
+        self.assertEqual(2, done.returncode, done.stdout)
+        self.assertIn("/ports/0/device: the other end of net_pair0a, net_pair0b", done.stdout)
 
 
 class Shown(unittest.TestCase):

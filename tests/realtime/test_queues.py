@@ -119,8 +119,8 @@ class InMemory(unittest.TestCase):
     def test_both_ends_of_a_wire_agree(self):
         p = livenet.Process(self.config(right=1), wait=False)
         self.addCleanup(p.close)
-        self.assertEqual(1, p.proc.wait(livenet.WAIT_S))
-        self.assertIn("port left: 2 rx_queues, but right, the other end of its wire, has 1",
+        self.assertEqual(2, p.proc.wait(livenet.WAIT_S))
+        self.assertIn("/ports/1/rx_queues: 1, but left, the other end of the wire, has 2",
                       p.stderr())
 
 
