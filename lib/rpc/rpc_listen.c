@@ -82,8 +82,9 @@ rpc_listener_close(struct rpc_listener *l)
 {
 	struct stat st;
 
-	if (l->bound && stat(l->path, &st) == 0 && st.st_dev == l->dev && st.st_ino == l->ino)
-		unlink(l->path);
+	if (l->bound && stat(l->path, &st) == 0 && st.st_dev == l->dev && st.st_ino == l->ino &&
+		unlink(l->path) != 0)
+		log_warn("control socket %s stays: %s", l->path, strerror(errno));
 	if (l->fd >= 0)
 		close(l->fd);
 	l->bound = false;

@@ -11,6 +11,7 @@ import stat
 import subprocess
 import sys
 import time
+import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import prometheus  # noqa: E402
@@ -336,6 +337,14 @@ class Bounds(Case):
         self.until(lambda: "File too large" in self.said())
         self.assertTrue(self.json("error", "show"))
         self.stops(p)
+
+    @unittest.skipIf(os.geteuid() != 0, "root's dataplane, in somebody else's folder")
+    def test_what_stays_in_the_folder_of_another_user_is_told(self):
+        """Without its capabilities root removes and renames nothing there."""
+        os.chmod(self.dir, 0o755)
+        os.chown(self.dir, 65534, 65534)
+        self.stops(self.start())
+        self.assertEqual(os.path.exists(self.socket), "%s stays: " % self.socket in self.said())
 
     def test_the_file_of_drops_is_begun_anew(self):
         """In the sandbox: a call that it forbids ends the file."""
