@@ -418,6 +418,14 @@ connect_id_withdraw(struct connect_id *id)
 	id->channel = NULL; /* connect_client_over() frees it */
 }
 
+/* It may be over by now: nobody answers for a program that does not look. */
+static void
+heard(const struct connect_conn *cc)
+{
+	if (cc != NULL && cc->c != NULL)
+		cm_heard(cc->c);
+}
+
 json_t *
 connect_notice_take(struct connect_channel *ch)
 {
@@ -432,8 +440,8 @@ connect_notice_take(struct connect_channel *ch)
 	json_object_set_new(o, "listener", json_integer(n->listener));
 	json_object_set_new(o, "status", json_integer(n->status));
 	TAILQ_REMOVE(&ch->notices, n, next);
-	if (n->event == CONNECT_CONNECT_REQUEST && n->id->cc != NULL)
-		cm_heard(n->id->cc->c);
+	if (n->event == CONNECT_CONNECT_REQUEST)
+		heard(n->id->cc);
 	free_notice(n);
 	return o;
 }
