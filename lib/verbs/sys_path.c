@@ -49,15 +49,19 @@ is_class(const char *path)
 	return *rest == '\0' || *rest == '/';
 }
 
-const char *
-vl_path(const char *path, char buf[SYS_PATH_MAX])
+/* libc declares that there is a path, and what is compiled by that tests none. */
+__attribute__((noinline)) bool
+vl_path_is_ours(const char *path)
 {
-	const char *top;
+	/* Most are not: told by a character that few paths have there. */
+	return path != NULL && path[0] == '/' && (is_class(path) || begins(path, DEVICES));
+}
 
-	/* Most are none of ours: told by a character that few paths have there. */
-	if (path == NULL || path[0] != '/' || (!is_class(path) && !begins(path, DEVICES)))
-		return path;
-	top = getenv("ROCELANE_FILES");
+const char *
+vl_path(const char *path, char *buf)
+{
+	const char *top = buf != NULL ? getenv("ROCELANE_FILES") : NULL;
+
 	if (top == NULL || strlen(top) + strlen(path) >= SYS_PATH_MAX)
 		return path;
 	vl_tell_other();
@@ -93,7 +97,7 @@ vl_path_is_device(const char *path, unsigned int *minor)
 #define STAT(name, look)                                           \
 	EXPORT int name(const char *path, struct look *st)         \
 	{                                                          \
-		char buf[SYS_PATH_MAX];                            \
+		char *buf = SYS_PATH_BUF(path);                    \
 		const int rc = NEXT(name)(vl_path(path, buf), st); \
 		if (rc == 0)                                       \
 			AS_DEVICE(path, st);                       \
@@ -108,7 +112,7 @@ STAT(lstat64, stat64)
 #define STAT_AT(name, look)                                                    \
 	EXPORT int name(int dir, const char *path, struct look *st, int flags) \
 	{                                                                      \
-		char buf[SYS_PATH_MAX];                                        \
+		char *buf = SYS_PATH_BUF(path);                                \
 		const int rc = NEXT(name)(dir, vl_path(path, buf), st, flags); \
 		if (rc == 0)                                                   \
 			AS_DEVICE(path, st);                                   \
@@ -123,7 +127,7 @@ STAT_AT(fstatat64, stat64)
 	int name(int version, const char *path, struct look *st);           \
 	EXPORT int name(int version, const char *path, struct look *st)     \
 	{                                                                   \
-		char buf[SYS_PATH_MAX];                                     \
+		char *buf = SYS_PATH_BUF(path);                             \
 		const int rc = NEXT(name)(version, vl_path(path, buf), st); \
 		if (rc == 0)                                                \
 			AS_DEVICE(path, st);                                \
@@ -138,7 +142,7 @@ XSTAT(__lxstat64, stat64)
 EXPORT int
 access(const char *path, int mode)
 {
-	char buf[SYS_PATH_MAX];
+	char *buf = SYS_PATH_BUF(path);
 
 	return NEXT(access)(vl_path(path, buf), mode);
 }
@@ -146,7 +150,7 @@ access(const char *path, int mode)
 EXPORT int
 faccessat(int dir, const char *path, int mode, int flags)
 {
-	char buf[SYS_PATH_MAX];
+	char *buf = SYS_PATH_BUF(path);
 
 	return NEXT(faccessat)(dir, vl_path(path, buf), mode, flags);
 }
@@ -154,7 +158,7 @@ faccessat(int dir, const char *path, int mode, int flags)
 EXPORT FILE *
 fopen(const char *path, const char *mode)
 {
-	char buf[SYS_PATH_MAX];
+	char *buf = SYS_PATH_BUF(path);
 
 	return NEXT(fopen)(vl_path(path, buf), mode);
 }
@@ -162,7 +166,7 @@ fopen(const char *path, const char *mode)
 EXPORT FILE *
 fopen64(const char *path, const char *mode)
 {
-	char buf[SYS_PATH_MAX];
+	char *buf = SYS_PATH_BUF(path);
 
 	return NEXT(fopen64)(vl_path(path, buf), mode);
 }
@@ -170,7 +174,7 @@ fopen64(const char *path, const char *mode)
 EXPORT DIR *
 opendir(const char *path)
 {
-	char buf[SYS_PATH_MAX];
+	char *buf = SYS_PATH_BUF(path);
 
 	return NEXT(opendir)(vl_path(path, buf));
 }
@@ -179,7 +183,7 @@ opendir(const char *path)
 EXPORT int
 statx(int dir, const char *path, int flags, unsigned int mask, struct statx *st)
 {
-	char buf[SYS_PATH_MAX];
+	char *buf = SYS_PATH_BUF(path);
 	unsigned int minor;
 	const int rc = NEXT(statx)(dir, vl_path(path, buf), flags, mask, st);
 
@@ -195,7 +199,7 @@ statx(int dir, const char *path, int flags, unsigned int mask, struct statx *st)
 #define GET_XATTR(name)                                                                   \
 	EXPORT ssize_t name(const char *path, const char *attr, void *value, size_t size) \
 	{                                                                                 \
-		char buf[SYS_PATH_MAX];                                                   \
+		char *buf = SYS_PATH_BUF(path);                                           \
 		return NEXT(name)(vl_path(path, buf), attr, value, size);                 \
 	}
 
@@ -208,7 +212,7 @@ GET_XATTR(lgetxattr)
 	{                                                                       \
 		va_list ap;                                                     \
 		mode_t mode = 0;                                                \
-		char buf[SYS_PATH_MAX];                                         \
+		char *buf = SYS_PATH_BUF(path);                                 \
 		va_start(ap, flags);                                            \
 		if ((flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE) \
 			mode = va_arg(ap, mode_t);                              \
@@ -225,7 +229,7 @@ OPEN_AT(openat64)
 		int (*wanted)(const struct entry *),                                \
 		int (*order)(const struct entry **, const struct entry **))         \
 	{                                                                           \
-		char buf[SYS_PATH_MAX];                                             \
+		char *buf = SYS_PATH_BUF(path);                                     \
 		return NEXT(name)(vl_path(path, buf), list, wanted, order);         \
 	}
 
@@ -236,7 +240,7 @@ SCAN(scandir64, dirent64)
 EXPORT int
 chdir(const char *path)
 {
-	char buf[SYS_PATH_MAX];
+	char *buf = SYS_PATH_BUF(path);
 
 	return NEXT(chdir)(vl_path(path, buf));
 }
@@ -244,7 +248,7 @@ chdir(const char *path)
 EXPORT ssize_t
 readlink(const char *path, char *to, size_t size)
 {
-	char buf[SYS_PATH_MAX];
+	char *buf = SYS_PATH_BUF(path);
 
 	return NEXT(readlink)(vl_path(path, buf), to, size);
 }
@@ -252,7 +256,7 @@ readlink(const char *path, char *to, size_t size)
 EXPORT char *
 realpath(const char *path, char *to)
 {
-	char buf[SYS_PATH_MAX];
+	char *buf = SYS_PATH_BUF(path);
 
 	return NEXT(realpath)(vl_path(path, buf), to);
 }
@@ -263,7 +267,7 @@ char *__realpath_chk(const char *path, char *to, size_t room);
 EXPORT char *
 __realpath_chk(const char *path, char *to, size_t room)
 {
-	char buf[SYS_PATH_MAX];
+	char *buf = SYS_PATH_BUF(path);
 
 	return NEXT(__realpath_chk)(vl_path(path, buf), to, room);
 }

@@ -381,7 +381,7 @@ typedef int open_function(const char *path, int flags, ...);
 	{                                                                              \
 		va_list ap;                                                            \
 		mode_t mode = 0;                                                       \
-		char buf[SYS_PATH_MAX];                                                \
+		char *buf = SYS_PATH_BUF(path);                                        \
 		if (is_device_path(path))                                              \
 			return open_device(flags);                                     \
 		va_start(ap, flags);                                                   \

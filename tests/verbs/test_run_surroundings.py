@@ -86,6 +86,10 @@ class Faults(Beside):
         code, out, err = self.run_it(os.environ["VERBS_WHOLE"])
         self.assertEqual((0, "all or nothing\n"), (code, out), err)
 
+    def test_files_on_a_small_stack(self):
+        code, out, err = self.run_it("-p", os.environ["SMALL_STACK"])
+        self.assertEqual((0, "small\n", ""), (code, out, err))
+
     def test_domains_and_clock(self):
         code, out, err = self.run_it(os.environ["VERBS_DOMAINS"])
         self.assertEqual((0, "domains\n"), (code, out), err)
