@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Events, as librdmacm reads them. */
+#include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <time.h>
 
 #include "ucm.h"
+
+#define MOMENT_NS 100000000
+#define SECOND_NS 1000000000
 
 static void
 take_connection(const struct rl_cm_conn_param *from, struct rdma_ucm_conn_param *to)
@@ -89,14 +95,35 @@ next_event(struct ucm_file *f, struct rdma_ucm_event_resp *resp)
 	return 0;
 }
 
+/*
+ * Another thread may be waiting in there: then there is no event for one that does not wait. What
+ * takes an event takes much less than a moment.
+ */
+static int
+begin(struct ucm_file *f)
+{
+	struct timespec end;
+
+	if ((fcntl(f->channel->fd, F_GETFL) & O_NONBLOCK) == 0)
+		return -pthread_mutex_lock(&f->getting);
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	end.tv_nsec += MOMENT_NS;
+	if (end.tv_nsec >= SECOND_NS) {
+		end.tv_sec++;
+		end.tv_nsec -= SECOND_NS;
+	}
+	return pthread_mutex_clocklock(&f->getting, CLOCK_MONOTONIC, &end) == 0 ? 0 : -EAGAIN;
+}
+
 /* Its thread may be cancelled while it waits. */
 int
 ucm_get_event(const struct ucm_call *call)
 {
 	struct rdma_ucm_event_resp resp;
-	int rc;
+	int rc = begin(call->file);
 
-	pthread_mutex_lock(&call->file->getting);
+	if (rc != 0)
+		return rc;
 	pthread_cleanup_push(unlock, &call->file->getting);
 	rc = next_event(call->file, &resp);
 	pthread_cleanup_pop(1);

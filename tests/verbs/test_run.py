@@ -285,7 +285,7 @@ class Run(Runs):
         stack of a thread that is cancelled for one that overflows."""
         cancelled = [] if os.environ.get("SANITIZER") else ["cancelled"]
         for what in ["fork", "copies", "vfork", "daemon", "first", "reuse", "refuse", "late",
-                     *cancelled]:
+                     "hasty", *cancelled]:
             with self.subTest(what):
                 code, out, err = self.run_it("-p", os.environ["VERBS_CHANNELS"], what)
                 self.assertEqual((0, "good\n"), (code, out), err)

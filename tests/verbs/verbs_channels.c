@@ -3,9 +3,10 @@
  * Channels of librdmacm, and those who are not to harm them: children that close what they have
  * inherited, threads that wait while another one closes, and threads that are cancelled.
  *
- *   verbs-channels fork|copies|vfork|daemon|first|reuse|refuse|late|cancelled
+ *   verbs-channels fork|copies|vfork|daemon|first|reuse|refuse|late|hasty|cancelled
  */
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -305,6 +306,50 @@ one_closes_while_another_waits(void)
 	}
 }
 
+static pid_t _Atomic waiter;
+
+static void *
+waits_for_one(void *channel)
+{
+	struct rdma_ucm_event_resp e;
+
+	waiter = gettid();
+	CHECK(get_event((int)(intptr_t)channel, &e) && e.event == ADDR_RESOLVED);
+	return NULL;
+}
+
+static bool
+sleeps(pid_t tid)
+{
+	char path[64], text[128] = "";
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", tid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	CHECK(fd >= 0 && read(fd, text, sizeof(text) - 1) > 0 && close(fd) == 0);
+	return strstr(text, ") S ") != NULL;
+}
+
+/* As programs do at their end: what is there is taken, whoever waits for more. */
+static void
+one_does_not_wait_while_another_does(void)
+{
+	const int fd = channel_new();
+	const uint32_t id = id_new(fd);
+	struct rdma_ucm_event_resp e;
+	pthread_t thread;
+
+	CHECK(pthread_create(&thread, NULL, waits_for_one, (void *)(intptr_t)fd) == 0);
+	while (waiter == 0 || !sleeps(waiter))
+		sched_yield();
+	CHECK(fcntl(fd, F_SETFL, O_NONBLOCK) == 0);
+	CHECK(!get_event(fd, &e) && errno == EAGAIN);
+	resolve(fd, id);
+	CHECK(pthread_join(thread, NULL) == 0);
+	id_end(fd, id);
+	CHECK(close(fd) == 0);
+}
+
 static void
 ends_cancelled(pthread_t thread)
 {
@@ -436,6 +481,8 @@ main(int argc, char **argv)
 		an_accept_that_fails();
 	} else if (strcmp(argv[1], "late") == 0) {
 		one_closes_while_another_waits();
+	} else if (strcmp(argv[1], "hasty") == 0) {
+		one_does_not_wait_while_another_does();
 	} else {
 		CHECK(strcmp(argv[1], "cancelled") == 0);
 		threads_are_cancelled();
