@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "run.h"
@@ -20,6 +21,8 @@
 #define DEEPEST     16
 #define PREFIX      "rocelane-run."
 #define UNIQUE      "XXXXXX"
+#define MAKING      "rocelane-run-" /* until it is locked */
+#define MAKING_S    60
 #define LOCK        "lock"
 #define ENVIRON_MAX (8u << 20) /* of a process; the kernel has 6 MiB at most by default */
 
@@ -118,10 +121,44 @@ is_used(const char *path)
 
 /* What users call so has another number of characters behind it, or at least no lock. */
 static bool
-is_name(const char *name)
+is_name(const char *prefix, const char *name)
 {
-	return strncmp(name, PREFIX, strlen(PREFIX)) == 0 &&
-	       strlen(name) == strlen(PREFIX) + strlen(UNIQUE);
+	return strncmp(name, prefix, strlen(prefix)) == 0 &&
+	       strlen(name) == strlen(prefix) + strlen(UNIQUE);
+}
+
+/* Nothing but a lock, or not even that. */
+static bool
+is_bare(int dir)
+{
+	const int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+	const struct dirent *e;
+	bool bare = d != NULL;
+
+	while (bare && (e = readdir(d)) != NULL)
+		bare = strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
+		       strcmp(e->d_name, LOCK) == 0;
+	if (d != NULL)
+		closedir(d);
+	else if (fd >= 0)
+		close(fd);
+	return bare;
+}
+
+/* Its maker was killed before it had the name that others look for; that takes no minute. */
+static void
+sweep_half_made(char *path)
+{
+	const int dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct stat st;
+
+	if (dir < 0)
+		return;
+	if (fstat(dir, &st) == 0 && st.st_uid == geteuid() && (st.st_mode & 07777) == 0700 &&
+		time(NULL) - st.st_mtime > MAKING_S && is_bare(dir))
+		folder_remove(path);
+	close(dir);
 }
 
 void
@@ -135,8 +172,11 @@ folder_sweep(void)
 	while (all != NULL && (e = readdir(all)) != NULL) {
 		int fd;
 
-		if (!is_name(e->d_name) ||
-			snprintf(path, sizeof(path), "%s/%s", top, e->d_name) >= (int)sizeof(path))
+		if (snprintf(path, sizeof(path), "%s/%s", top, e->d_name) >= (int)sizeof(path))
+			continue;
+		if (is_name(MAKING, e->d_name))
+			sweep_half_made(path);
+		if (!is_name(PREFIX, e->d_name))
 			continue;
 		fd = lock(path, 0);
 		if (fd < 0)
@@ -158,7 +198,7 @@ folder_make(char *path, size_t room)
 	int rc;
 
 	if (snprintf(path, room, "%s/" PREFIX UNIQUE, top) >= (int)room ||
-		snprintf(made, sizeof(made), "%s/rocelane-run-" UNIQUE, top) >= (int)sizeof(made)) {
+		snprintf(made, sizeof(made), "%s/" MAKING UNIQUE, top) >= (int)sizeof(made)) {
 		errno = ENAMETOOLONG;
 		return false;
 	}

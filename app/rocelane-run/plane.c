@@ -185,7 +185,8 @@ lcores_say(const struct plane *p, char *out, size_t room)
 }
 
 static _Noreturn void
-become(const struct plane *p, const char *program, const char *config, const char *log, int record)
+become(const struct plane *p, pid_t parent, const char *program, const char *config,
+	const char *log, int record)
 {
 	const int out = open(log, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 	char lcores[2 * CPUS_TEXT + 32], fd[16];
@@ -193,6 +194,8 @@ become(const struct plane *p, const char *program, const char *config, const cha
 	signals_restore();
 	/* It ends with us, and not by the terminal's signals. */
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	if (getppid() != parent) /* killed already: nobody would tell us */
+		_exit(127);
 	setsid();
 	/* What EAL makes there for an ordinary user goes with the rest. */
 	setenv("XDG_RUNTIME_DIR", p->dir, 1);
@@ -240,6 +243,7 @@ plane_start(struct plane *p, bool polls, const char *record)
 	static const char *const near[] = { "rocelane", "../rocelane/rocelane", NULL };
 	char program[PATH_MAX], config[PATH_MAX], log[PATH_MAX];
 	const int64_t end = jsonrpc_now_ms() + START_MS;
+	const pid_t self = getpid();
 	cpu_set_t allowed;
 	int fd = -1;
 
@@ -258,7 +262,7 @@ plane_start(struct plane *p, bool polls, const char *record)
 	if (p->pid < 0)
 		run_die("fork: %s", strerror(errno));
 	if (p->pid == 0)
-		become(p, program, config, log, fd);
+		become(p, self, program, config, log, fd);
 	if (fd >= 0)
 		close(fd);
 	while (!plane_answers(p->socket)) {

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Preloaded: fork number $LATE_FORK returns to the parent when a SIGTERM has come, not before. */
+/*
+ * Preloaded: fork number $LATE_FORK returns to the parent when a SIGTERM has come, not before. A
+ * negative one returns to the child when it has killed the parent.
+ */
 #include <dlfcn.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/types.h>
+#include <unistd.h>
 
 pid_t fork(void);
 
@@ -24,10 +28,15 @@ pid_t
 fork(void)
 {
 	pid_t (*const next)(void) = (pid_t(*)(void))dlsym(RTLD_NEXT, "fork");
-	const pid_t pid = next();
+	const pid_t parent = getpid(), pid = next();
 	sigset_t term, was, came;
 
-	if (pid <= 0 || late == 0 || --late != 0)
+	if (late < 0 && ++late == 0 && pid == 0) {
+		kill(parent, SIGKILL);
+		while (getppid() == parent)
+			poll(NULL, 0, 1);
+	}
+	if (pid <= 0 || late <= 0 || --late != 0)
 		return pid;
 	sigemptyset(&term);
 	sigaddset(&term, SIGTERM);

@@ -35,3 +35,19 @@ class Runs(unittest.TestCase):
             json.dump(rules, f)
         self.addCleanup(os.unlink, f.name)
         return f.name
+
+
+class Beside(Runs):
+    """With a dataplane that somebody else has started, in a folder of its own."""
+
+    def plane(self):
+        """Its socket."""
+        other = tempfile.TemporaryDirectory(prefix="rl")
+        self.addCleanup(other.cleanup)
+        proc = subprocess.Popen(
+            [RUN, "-p", "sh", "-c", "echo $ROCELANE_SOCKET; exec sleep 1000"], text=True,
+            env={**self.env, "XDG_RUNTIME_DIR": other.name}, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE)
+        self.addCleanup(proc.communicate, timeout=120)
+        self.addCleanup(proc.terminate)
+        return proc.stdout.readline().strip()
