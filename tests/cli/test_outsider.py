@@ -445,7 +445,34 @@ class Outsider(Case):
         self.assertEqual(128 + signal.SIGTERM, p.wait(WAIT_S), self.said())
         self.until(lambda: not self.is_there(-p.pid))   # nor anybody of its group
 
+    def test_tap_where_the_interface_cannot_be_set(self):
+        """Its dataplane ends with it. Here a shell stands for that, and answers at once."""
+        fake, log = self.at("fake"), self.at("log")
+        with open(fake, "w", encoding="utf-8") as f:
+            f.write('#!/bin/sh\ncase $1$3 in -sversion | --config--check) exit ;; esac\n'
+                    'exec sleep 3600\n')
+        os.chmod(fake, 0o700)
+        s = socket.socket(socket.AF_UNIX)
+        self.addCleanup(s.close)
+        s.bind(self.socket)
+        config = self.config(ports=[{"name": "p0", "device": "net_tap0", "ipv4": "10.77.0.1",
+                                     "mac": "02:00:00:00:00:01"}],
+                             eal=["--vdev=net_tap0,iface=rl-no-such-one"])
+        with open(log, "w", encoding="utf-8") as out:
+            p = subprocess.Popen([os.path.join(SCRIPTS, "dev/tap"), fake, fake, config],
+                                 stdin=subprocess.DEVNULL, stdout=out, stderr=out,
+                                 start_new_session=True)
+        self.addCleanup(self.is_there, -p.pid, signal.SIGKILL)
+        self.assertNotEqual(0, p.wait(WAIT_S), self.said())
+        self.until(lambda: not self.is_there(-p.pid))
+
     def test_tap_with_a_configuration_that_is_none(self):
+        for port in ({"ipv6": "fd99::1"}, {"ipv4": "10.77.0.1", "prefix": 32}):
+            path = self.config(ports=[dict(port, name="p0", device="net_tap0")],
+                               eal=["--vdev=net_tap0,iface=rltest"])
+            code, out = run(os.path.join(SCRIPTS, "dev/tap"), ROCELANE, CTL, path)
+            self.assertEqual(2, code, out)
+            self.assertIn("has no ipv4 with an address", out)
         for path in ("/nonexistent", self.dir):
             code, out = run(os.path.join(SCRIPTS, "dev/tap"), ROCELANE, CTL, path)
             self.assertEqual(2, code, out)
