@@ -28,9 +28,14 @@ bool
 cm_is_crowded(const struct cm *cm, const struct cm_listener *l)
 {
 	return cm->half_open * 4 >= cm->limits.half_open * 3 ||
-	       (l != NULL &&
-		       (l->pending * 4 >= l->backlog * 3 ||
-			       (l->unheard_max != 0 && l->unheard * 4 >= l->unheard_max * 3)));
+	       (l != NULL && l->pending * 4 >= l->backlog * 3);
+}
+
+bool
+cm_is_scarce(const struct cm *cm, const struct cm_listener *l)
+{
+	return cm_is_crowded(cm, l) ||
+	       (l->unheard_max != 0 && l->unheard * 4 >= l->unheard_max * 3);
 }
 
 /* The maps of the seconds that went by in between are empty. */

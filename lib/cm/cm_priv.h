@@ -43,6 +43,8 @@ void cm_half_open_end(struct cm *cm, struct cm_conn *c);
 /* cm_crowd.c */
 /** Are many connections unfinished, of all or of this listener's? */
 bool cm_is_crowded(const struct cm *cm, const struct cm_listener *l);
+/** Is one more place for a REQ given to those alone who repeat it? */
+bool cm_is_scarce(const struct cm *cm, const struct cm_listener *l);
 /**
  * In a crowd: an unfinished connection gives its place up when its peer has not answered once.
  * Unless a neighbour has more than half of all, and it is not that one's: then others find room.

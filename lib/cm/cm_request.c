@@ -153,7 +153,7 @@ cm_may_begin(struct cm *cm, struct cm_listener *l, const struct cm_packet *p, ui
 {
 	const uint64_t hash = cm_hash_req(cm, &p->path, id, mad_get(p->mad, MAD_tid));
 
-	const bool known = !cm_is_crowded(cm, l) || cm_is_repeated(cm, hash, now);
+	const bool known = !cm_is_scarce(cm, l) || cm_is_repeated(cm, hash, now);
 
 	v->drop = cm_half_open(cm, l, &p->path);
 	if (v->drop == CM_DROP_NONE && !known)

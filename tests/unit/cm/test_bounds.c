@@ -182,6 +182,35 @@ unheard(void **state)
 	bed_fini(&b);
 }
 
+/* CM_28: a REP is repeated though requests wait that no program reads: it is in nobody's way. */
+static void
+unheard_behind(void **state)
+{
+	const struct cm_terms own = { .qpn = OWN_QPN };
+	struct bed b;
+	uint32_t sent = 0;
+
+	(void)state;
+	bed_init(&b);
+	b.l->unheard_max = 1;
+	bed_from(&b, 1, 1);
+	b.c = b.v.conn;
+	cm_heard(b.c);
+	assert_int_equal(cm_accept(&b.cm, b.c, &own, NULL, 0, b.now, &b.v), 0);
+	bed_from(&b, 2, 2);
+	assert_int_equal(b.v.drop, CM_DROP_NONE);
+	assert_int_equal(b.l->unheard, 1);
+	for (uint32_t i = 0; i < 50 && sent < REQ_RETRIES; i++)
+		if (bed_due(&b, TIME_NS_PER_S / 2) && b.v.conn == b.c) {
+			assert_false(b.v.over);
+			assert_int_equal(b.v.outs, 1);
+			assert_int_equal(mad_message(b.v.out[0].mad), CM_REP);
+			sent++;
+		}
+	assert_int_equal(sent, REQ_RETRIES);
+	bed_fini(&b);
+}
+
 /* CM_40: a table that is full takes nothing, and says so. */
 static void
 full(void **state)
@@ -346,6 +375,7 @@ main(void)
 		cmocka_unit_test(bad_mads),
 		cmocka_unit_test(rates),
 		cmocka_unit_test(unheard),
+		cmocka_unit_test(unheard_behind),
 		cmocka_unit_test(full),
 		cmocka_unit_test(reach),
 		cmocka_unit_test(sidr),
