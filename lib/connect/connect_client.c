@@ -418,7 +418,7 @@ connect_id_withdraw(struct connect_id *id)
 	id->channel = NULL; /* connect_client_over() frees it */
 }
 
-/* It may be over by now: nobody answers for a program that does not look. */
+/* It may be over by now: a program can answer what it has not read. */
 static void
 heard(const struct connect_conn *cc)
 {

@@ -197,7 +197,7 @@ uint32_t connect_client_backlog(const struct owner *o);
 void connect_id_answered(struct connect_id *id);
 /** Its neighbour is not asked for any more. */
 void connect_id_resolved(struct connect *cx, struct connect_id *id);
-/** The application has not heard that this peer asks, and it never will: the peer gave up. */
+/** The application has not heard that this peer asks, and it never will: that is over. */
 void connect_id_withdraw(struct connect_id *id);
 /** Tell it. @param n taken. @return -ENOENT: the application has ended the id. */
 int connect_tell_id(struct connect_id *id, struct connect_notice *n);

@@ -149,8 +149,8 @@ connect_client_event(struct connect *cx, struct connect_conn *cc, const struct c
 
 	if (cc->of == NULL || cc->of->channel == NULL)
 		return;
-	/* Who asks and gives up, again and again, must not fill what the application may have. */
-	if (cc->of->request != NULL && v->event == CM_EVENT_REJECTED) {
+	/* Whose request is over unheard must not fill what the application may have. */
+	if (cc->of->request != NULL && (v->over || v->event == CM_EVENT_REJECTED)) {
 		connect_id_withdraw(cc->of);
 		return;
 	}

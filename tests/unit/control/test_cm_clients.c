@@ -103,24 +103,52 @@ hears(int fd, json_int_t channel)
 	return event;
 }
 
-/* CM-26: the connection is over when its program reads that there was a request. */
+/** The program's time to answer goes by. */
 static void
-a_request_that_is_read_too_late(void **state UNUSED)
+too_long(void)
+{
+	for (uint32_t i = 0; i < 20; i++) {
+		fake.now += 10 * TIME_NS_PER_S;
+		turn();
+	}
+}
+
+/*
+ * CM-26, CM-31: requests that are over before their program reads of them are not told any more:
+ * what waits for it is no more than its backlog, however long it looks away.
+ */
+static void
+requests_that_nobody_reads(void **state UNUSED)
+{
+	json_int_t channel;
+	const int fd = listener(&channel);
+	const struct connect_client *cl = TAILQ_FIRST(&fake.c->connect.clients);
+
+	for (uint32_t i = 1; i <= 5; i++) {
+		request(i);
+		assert_int_equal(fake.c->connect.cm.n, 1);
+		too_long();
+		assert_int_equal(fake.c->connect.cm.n, 0);
+		assert_int_equal(TAILQ_FIRST(&cl->channels)->ids, 1); /* the listener */
+	}
+	assert_true(TAILQ_EMPTY(&TAILQ_FIRST(&cl->channels)->notices));
+	request(6); /* the place is free */
+	assert_int_equal(hears(fd, channel), CONNECT_CONNECT_REQUEST);
+	close(fd);
+}
+
+/* CM-26: who has heard of a request and does not answer hears of its end. */
+static void
+a_request_that_is_not_answered(void **state UNUSED)
 {
 	json_int_t channel;
 	const int fd = listener(&channel);
 
 	request(1);
-	assert_int_equal(fake.c->connect.cm.n, 1);
-	for (uint32_t i = 0; i < 20; i++) {
-		fake.now += 10 * TIME_NS_PER_S;
-		turn();
-	}
+	assert_int_equal(hears(fd, channel), CONNECT_CONNECT_REQUEST);
+	too_long();
 	assert_int_equal(fake.c->connect.cm.n, 0);
-	assert_int_equal(hears(fd, channel), CONNECT_CONNECT_REQUEST);
 	assert_int_equal(hears(fd, channel), CONNECT_CONNECT_ERROR);
-	request(2); /* the place is free */
-	assert_int_equal(hears(fd, channel), CONNECT_CONNECT_REQUEST);
 	close(fd);
 }
 
@@ -145,7 +173,8 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		WITH_SOCKET(a_request_that_is_read_too_late),
+		WITH_SOCKET(requests_that_nobody_reads),
+		WITH_SOCKET(a_request_that_is_not_answered),
 		WITH_SOCKET(who_is_heard_takes_no_place),
 	};
 
