@@ -344,8 +344,9 @@ convert_to_shared(const struct convert_part *part, int fd, uint64_t offset)
 		return -EOPNOTSUPP;
 	if (!can_be_read(part))
 		return -EFAULT;
-	if (convert_pinned(part->at, part->len))
-		return -EBUSY;
+	rc = convert_pinned(part->at, part->len);
+	if (rc != 0)
+		return rc < 0 ? rc : -EBUSY;
 	/* An error now, instead of SIGBUS later. */
 	if (fallocate(fd, 0, (off_t)offset, (off_t)part->len) != 0)
 		return -errno;
@@ -434,11 +435,11 @@ convert_to_private_in_child(uintptr_t at, size_t len, size_t there, int prot)
 int
 convert_to_private(const struct convert_part *part, size_t there)
 {
+	int rc = convert_pinned(part->at, part->len);
 	void *target;
-	int rc;
 
-	if (convert_pinned(part->at, part->len))
-		return -EBUSY;
+	if (rc != 0)
+		return rc < 0 ? rc : -EBUSY;
 	target = mmap(NULL, part->len, PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	if (target == MAP_FAILED)

@@ -86,14 +86,14 @@ int convert_look(uintptr_t at, size_t len, struct convert_part *parts);
  * Costs two page tables, a copy, and the time of 20 system calls or so.
  * @return 0; or -errno, with nothing changed: -EOPNOTSUPP: CONVERT_NOT; -ETIMEDOUT: a thread could
  * not be stopped; -EFAULT: it has pages behind the end of its file; -EBUSY: an io_uring holds some
- * of them; -ENOMEM; -ENOSPC.
+ * of them; -EMFILE, -ENFILE: no descriptor to look for one; -ENOMEM; -ENOSPC.
  */
 int convert_to_shared(const struct convert_part *part, int fd, uint64_t offset);
 
 /**
  * Move one part, which is shared, to private pages of its own. The memfd's pages stay as they are.
  * @param there bytes of the part that its file has; those behind are zero then.
- * @return 0; or -errno, with nothing changed: -EBUSY: an io_uring holds some of them.
+ * @return 0; or -errno, with nothing changed: -EBUSY, -EMFILE and so on, as above.
  */
 int convert_to_private(const struct convert_part *part, size_t there);
 

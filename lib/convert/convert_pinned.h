@@ -11,15 +11,15 @@
  * Memory:  none that stays.
  * Depends: Linux, libc.
  */
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 /**
  * Does a ring of this process hold pages of [at, at + len)? One system call or two more where
- * nothing of the process is pinned, one for each of its descriptors where something is.
- * @return false, too, where /proc does not say.
+ * nothing of the process is pinned, one for each of its descriptors where something is. While other
+ * threads are in a ring it does not say all: they are waited for, a second or so at most.
+ * @return 1; 0, also where there is no /proc; or -EMFILE, -ENFILE, -ENOMEM: it cannot be asked now.
  */
-bool convert_pinned(uintptr_t at, size_t len);
+int convert_pinned(uintptr_t at, size_t len);
 
 #endif

@@ -60,9 +60,9 @@ uring_unfix(const struct uring *u)
 		       : -errno;
 }
 
-/** From the begin of a file into buffer 0. @return bytes, or -errno. */
+/** One request, and what became of it. @return its result, or -errno. */
 static inline int
-uring_read_fixed(struct uring *u, int file, void *at, uint32_t len)
+uring_do(const struct uring *u, const struct io_uring_sqe *e)
 {
 	uint32_t *tail = (uint32_t *)(void *)(u->rings + u->p.sq_off.tail);
 	uint32_t *array = (uint32_t *)(void *)(u->rings + u->p.sq_off.array);
@@ -71,9 +71,7 @@ uring_read_fixed(struct uring *u, int file, void *at, uint32_t len)
 	const uint32_t slot = *tail % u->p.sq_entries;
 	int done;
 
-	u->sqes[slot] = (struct io_uring_sqe){
-		.opcode = IORING_OP_READ_FIXED, .fd = file, .addr = (uintptr_t)at, .len = len
-	};
+	u->sqes[slot] = *e;
 	array[slot] = slot;
 	__atomic_store_n(tail, *tail + 1, __ATOMIC_RELEASE);
 	if (syscall(SYS_io_uring_enter, u->fd, 1, 1, IORING_ENTER_GETEVENTS, NULL, 0) != 1)
@@ -81,6 +79,26 @@ uring_read_fixed(struct uring *u, int file, void *at, uint32_t len)
 	done = cqes[*head % u->p.cq_entries].res;
 	__atomic_store_n(head, *head + 1, __ATOMIC_RELEASE);
 	return done;
+}
+
+/** From the begin of a file into buffer 0. @return bytes, or -errno. */
+static inline int
+uring_read_fixed(const struct uring *u, int file, void *at, uint32_t len)
+{
+	const struct io_uring_sqe e = {
+		.opcode = IORING_OP_READ_FIXED, .fd = file, .addr = (uintptr_t)at, .len = len
+	};
+
+	return uring_do(u, &e);
+}
+
+/** Nothing. @return 0, or -errno. */
+static inline int
+uring_nop(const struct uring *u)
+{
+	const struct io_uring_sqe e = { .opcode = IORING_OP_NOP };
+
+	return uring_do(u, &e);
 }
 
 /** Its descriptor goes, its mappings stay. */

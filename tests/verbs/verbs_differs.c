@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What rocelane-run(1) says can be told from memory on a NIC: just so, and no more. */
+#include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #include "../clib/uring.h"
 #include "ends.h"
 
-#define PAGE 4096u
-#define LEN  (2 * PAGE)
-#define MORE (16 * PAGE)
+#define FILES 256
+#define PAGE  4096u
+#define LEN   (2 * PAGE)
+#define MORE  (16 * PAGE)
 
 static struct end e[2];
 static sigjmp_buf back;
@@ -116,6 +119,25 @@ not_while_fixed(char *p)
 	CHECK(ibv_reg_mr(e[0].pd, p, LEN, ALL_ACCESS) == NULL && errno == EBUSY);
 }
 
+/* The end of a region looks for rings also where the program has no descriptor left. */
+static void
+ends_without_files(struct ibv_mr *mr)
+{
+	struct rlimit before, few;
+	int n = 0, fds[FILES];
+
+	CHECK(getrlimit(RLIMIT_NOFILE, &before) == 0);
+	few = (struct rlimit){ FILES, before.rlim_max };
+	CHECK(setrlimit(RLIMIT_NOFILE, &few) == 0);
+	while (n < FILES && (fds[n] = open("/dev/null", O_RDONLY)) >= 0)
+		n++;
+	CHECK(n < FILES && errno == EMFILE);
+	CHECK(ibv_dereg_mr(mr) == 0);
+	while (n != 0)
+		close(fds[--n]);
+	CHECK(setrlimit(RLIMIT_NOFILE, &before) == 0);
+}
+
 /* Fixed buffers of an io_uring before a region, and in one. Where there are no rings: neither. */
 static void
 fixed_buffers(void)
@@ -137,6 +159,11 @@ fixed_buffers(void)
 	ends_move(e, mr, p, p); /* its end leaves the pages shared: */
 	read_by(&u, p, '3');
 	not_while_fixed(p);
+	CHECK(uring_unfix(&u) == 0);
+	mr = region(p);
+	CHECK(uring_fix(&u, p, LEN) == 0);
+	ends_without_files(mr);
+	read_by(&u, p, '4');
 	CHECK(uring_unfix(&u) == 0);
 	CHECK(ibv_dereg_mr(region(p)) == 0);
 	CHECK(madvise(p, LEN, MADV_FREE) == 0); /* so they are private again */

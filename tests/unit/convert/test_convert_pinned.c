@@ -8,6 +8,9 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <sys/resource.h>
 
 #include "convert_pinned.h"
 #include "onto_memfd.h"
@@ -77,12 +80,68 @@ moved_when_the_ring_lets_go(void **state)
 	uring_close(&u);
 }
 
+static _Atomic bool over;
+
+static void *
+submits(void *ring)
+{
+	while (!over)
+		assert_int_equal(0, uring_nop(ring));
+	return NULL;
+}
+
+/* While a thread is in the ring, the kernel does not say all of it. */
+static void
+known_while_a_thread_is_in_the_ring(void **state)
+{
+	uint8_t *p = map(4 * PAGE);
+	pthread_t thread;
+	struct uring u;
+
+	(void)state;
+	if (!ring_of(&u, p + PAGE, PAGE))
+		return;
+	assert_int_equal(0, pthread_create(&thread, NULL, submits, &u));
+	for (int i = 0; i < 1000; i++) {
+		assert_true(convert_pinned((uintptr_t)p, 2 * PAGE));
+		assert_false(convert_pinned((uintptr_t)p + 2 * PAGE, 2 * PAGE));
+	}
+	over = true;
+	assert_int_equal(0, pthread_join(thread, NULL));
+	uring_close(&u);
+}
+
+/* Who cannot look moves nothing. */
+static void
+no_descriptor_to_look_by(void **state)
+{
+	uint8_t *p = map(PAGE);
+	struct rlimit before, few;
+	struct uring u;
+
+	(void)state;
+	if (!ring_of(&u, p, PAGE))
+		return;
+	assert_int_equal(0, getrlimit(RLIMIT_NOFILE, &before));
+	few = before;
+	for (int is = -EMFILE, n = 1; is != 1; n++) {
+		few.rlim_cur = (rlim_t)u.fd + (rlim_t)n;
+		assert_int_equal(0, setrlimit(RLIMIT_NOFILE, &few));
+		is = convert_pinned((uintptr_t)p, PAGE);
+		assert_true(is == -EMFILE || (is == 1 && n > 2));
+		assert_int_equal(0, setrlimit(RLIMIT_NOFILE, &before));
+	}
+	uring_close(&u);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(bytes_before_and_behind_a_buffer),
 		cmocka_unit_test(moved_when_the_ring_lets_go),
+		cmocka_unit_test(known_while_a_thread_is_in_the_ring),
+		cmocka_unit_test(no_descriptor_to_look_by),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
