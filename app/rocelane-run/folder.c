@@ -62,6 +62,12 @@ folder_remove(char *path)
 	path[0] = '\0';
 }
 
+static int
+open_folder(const char *path)
+{
+	return open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
 /*
  * Of a file in it: the dataplane locks the folder itself (runtime.c).
  * @param make O_CREAT; 0: where there is no such file, nobody has made the folder for a run.
@@ -70,7 +76,7 @@ folder_remove(char *path)
 static int
 lock(const char *path, int make)
 {
-	const int dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	const int dir = open_folder(path);
 	struct stat st;
 	int fd = -1;
 
@@ -127,7 +133,7 @@ is_name(const char *prefix, const char *name)
 	       strlen(name) == strlen(prefix) + strlen(UNIQUE);
 }
 
-/* Nothing but a lock, or not even that. */
+/* Nothing but a lock. */
 static bool
 is_bare(int dir)
 {
@@ -146,18 +152,27 @@ is_bare(int dir)
 	return bare;
 }
 
-/* Its maker was killed before it had the name that others look for; that takes no minute. */
+/*
+ * Its maker was killed before it had the name that others look for; that takes no minute. One that
+ * is empty has no lock yet, and may be anybody's: mktemp makes such.
+ */
 static void
 sweep_half_made(char *path)
 {
-	const int dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	const int dir = open_folder(path);
 	struct stat st;
+	int fd = -1;
 
 	if (dir < 0)
 		return;
-	if (fstat(dir, &st) == 0 && st.st_uid == geteuid() && (st.st_mode & 07777) == 0700 &&
+	/* A lock that is being made is left alone: its maker must not find ours there. */
+	if (fstat(dir, &st) == 0 && (st.st_mode & 07777) == 0700 &&
 		time(NULL) - st.st_mtime > MAKING_S && is_bare(dir))
+		fd = lock(path, 0);
+	if (fd >= 0) {
 		folder_remove(path);
+		close(fd);
+	}
 	close(dir);
 }
 

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Folders of rocelane-run: where they are, what is in them, and what becomes of them."""
+import fcntl
 import os
 import re
 import signal
@@ -107,15 +108,19 @@ class Folders(Beside):
             self.assertLess(time.monotonic(), deadline)
             time.sleep(0.05)
         kept = []
-        for name, inside, age in (("Ab1Cd2", "lock", 100), ("Ab1Cd3", None, 100),
+        for name, inside, age in (("Ab1Cd2", "lock", 100), ("Ab1Cd3", "lock", 100),
                                   ("Ab1Cd4", "lock", 0), ("backup", "mine", 100),
-                                  ("backups", "lock", 100)):
+                                  ("backups", "lock", 100), ("mktemp", None, 100)):
             path = os.path.join(self.dir.name, "rocelane-run-" + name)
             os.mkdir(path, 0o700)
             if inside:
                 open(os.path.join(path, inside), "w", encoding="ascii").close()
             os.utime(path, (time.time() - age, time.time() - age))
-            kept += [] if name in ("Ab1Cd2", "Ab1Cd3") else [path]
+            if name == "Ab1Cd3":    # its maker was stopped (SIGSTOP), and goes on later
+                holds = open(os.path.join(path, "lock"), encoding="ascii")
+                self.addCleanup(holds.close)
+                fcntl.flock(holds, fcntl.LOCK_EX)
+            kept += [] if name == "Ab1Cd2" else [path]
         subprocess.run([RUN, "-p", "true"], env=self.env, check=True, timeout=120)
         self.assertEqual(sorted(kept), sorted(
             os.path.join(self.dir.name, name) for name in os.listdir(self.dir.name)))
