@@ -12,10 +12,12 @@
 
 #define ROBUSTNESS  2u
 #define OLDER_FOR   (260 * TIME_NS_PER_S) /* ROBUSTNESS queries of 125 s, and 10 s for answers */
+#define HEARD_FOR   OLDER_FOR
 #define SENDS_TURN  32u
 #define ANSWERS_GAP (100 * TIME_NS_PER_MS) /* for who asks more often than that */
-#define LOOKS_GAP   (10 * TIME_NS_PER_MS)  /* at all groups of a port */
+#define LOOKS_GAP   (10 * TIME_NS_PER_MS)  /* at all groups of a port, MEMBER_TAGS times in that */
 #define NEVER       UINT64_MAX
+#define VLAN_ID     0xfffu
 #define NEWEST_IGMP 3
 #define NEWEST_MLD  2
 
@@ -83,10 +85,12 @@ static uint8_t
 version_of(const struct net *net, const struct member *m)
 {
 	const struct member_querier *q = &net->members.querier[m->port][m->group.family == 6];
+	const uint8_t newest = m->group.family == 6 ? NEWEST_MLD : NEWEST_IGMP;
 
-	if (q->older != 0 && net->env->now < q->older_until)
-		return q->older;
-	return m->group.family == 6 ? NEWEST_MLD : NEWEST_IGMP;
+	for (uint8_t older = 1; older < newest; older++)
+		if (net->env->now < q->older_until[older])
+			return older;
+	return newest;
 }
 
 /* Somewhere in a time: hosts that were asked at once, of other MACs, do not answer at once. */
@@ -141,7 +145,7 @@ members_leave(struct net *net, uint16_t port, const struct conf_ip *group)
 
 	if (m == NULL || m->users == 0 || --m->users != 0)
 		return;
-	m->answer_at = 0;
+	memset(m->answer_at, 0, sizeof(m->answer_at));
 	changed(net, m);
 }
 
@@ -156,79 +160,129 @@ members_link_up(struct net *net, uint16_t port)
 }
 
 static void
-answer_in(struct net *net, struct member *m, const struct member_query *q)
+answer_in(struct net *net, struct member *m, const struct member_query *q, uint32_t asker)
 {
+	ns_t *answer_at = &m->answer_at[asker];
 	const ns_t at = net->env->now + spread(net, m, q->within);
 
 	if (m->users == 0 || !is_told(&m->group))
 		return;
-	m->tci = q->tci;
-	if (m->answer_at == 0 || at < m->answer_at)
-		m->answer_at = at < m->answered + ANSWERS_GAP ? m->answered + ANSWERS_GAP : at;
-	due_at(net, m->answer_at);
+	if (*answer_at == 0 || at < *answer_at)
+		*answer_at = at < m->answered + ANSWERS_GAP ? m->answered + ANSWERS_GAP : at;
+	due_at(net, *answer_at);
 }
 
-/* All groups of a port: whoever asks again at once has asked for the same. */
-static void
-answer_all(struct net *net, struct member_querier *who, const struct member_query *q)
+/* Who is new gets the place of him who was silent for longest. */
+static struct member_asker *
+asker_of(struct member_querier *who, uint16_t tci)
 {
-	struct member *m;
+	struct member_asker *silent = &who->asker[0];
 
-	if (who->asked != 0 && net->env->now < who->asked + LOOKS_GAP)
-		return;
-	who->asked = net->env->now;
-	TAILQ_FOREACH (m, &net->members.all, all)
-		if (m->port == q->port && m->group.family == q->family)
-			answer_in(net, m, q);
+	for (uint32_t i = 0; i < MEMBER_TAGS; i++) {
+		struct member_asker *a = &who->asker[i];
+
+		if (a->used && ((a->tci ^ tci) & VLAN_ID) == 0)
+			return a;
+		if (a->heard < silent->heard)
+			silent = a;
+	}
+	*silent = (struct member_asker){ .used = true };
+	return silent;
+}
+
+/* Whoever asks again at once, and gives no less time, has asked for the same. */
+static bool
+may_look(struct member_querier *who, struct member_asker *a, const struct member_query *q, ns_t now)
+{
+	const bool soon = a->asked != 0 && now < a->asked + LOOKS_GAP;
+
+	if (soon && q->within >= a->within)
+		return false;
+	if (now >= who->looks_from + LOOKS_GAP) {
+		who->looks_from = now;
+		who->looks = 0;
+	}
+	if (who->looks == MEMBER_TAGS)
+		return false;
+	who->looks++;
+	a->asked = now;
+	a->within = q->within;
+	return true;
 }
 
 void
 members_asked(struct net *net, const struct member_query *q)
 {
 	struct member_querier *who = &net->members.querier[q->port][q->family == 6];
+	struct member_asker *asker = asker_of(who, q->tci);
+	const uint32_t at = (uint32_t)(asker - who->asker);
 	struct conf_ip group = { .family = q->family };
 	struct member *m;
 
-	who->tci = q->tci;
-	if (q->version < (q->family == 6 ? NEWEST_MLD : NEWEST_IGMP) &&
-		(q->version <= who->older || net->env->now >= who->older_until)) {
-		who->older = q->version;
-		who->older_until = net->env->now + OLDER_FOR;
-	}
-	if (q->group == NULL) {
-		answer_all(net, who, q);
+	asker->tci = q->tci;
+	asker->heard = net->env->now;
+	if (q->version < (q->family == 6 ? NEWEST_MLD : NEWEST_IGMP))
+		who->older_until[q->version] = net->env->now + OLDER_FOR;
+	if (q->group != NULL) {
+		memcpy(group.addr, q->group, q->family == 6 ? 16 : 4);
+		m = find(&net->members, q->port, &group);
+		if (m != NULL)
+			answer_in(net, m, q, at);
 		return;
 	}
-	memcpy(group.addr, q->group, q->family == 6 ? 16 : 4);
-	m = find(&net->members, q->port, &group);
-	if (m != NULL)
-		answer_in(net, m, q);
+	if (!may_look(who, asker, q, net->env->now))
+		return;
+	TAILQ_FOREACH (m, &net->members.all, all)
+		if (m->port == q->port && m->group.family == q->family)
+			answer_in(net, m, q, at);
 }
 
-/* @return 1, or 0: nothing was due. */
+/* In each VLAN in which somebody asks, or asked last. @return how many. */
+static uint32_t
+tell(struct net *net, const struct member *m, uint8_t version)
+{
+	const enum member_report why = m->users != 0 ? MEMBER_JOINS : MEMBER_LEAVES;
+	const struct member_querier *q = &net->members.querier[m->port][m->group.family == 6];
+	const struct member_asker *newest = &q->asker[0];
+	uint32_t sent = 0;
+
+	for (uint32_t i = 1; i < MEMBER_TAGS; i++)
+		if (q->asker[i].used && q->asker[i].heard > newest->heard)
+			newest = &q->asker[i];
+	for (uint32_t i = 0; i < MEMBER_TAGS; i++) {
+		const struct member_asker *a = &q->asker[i];
+
+		if (a != newest && (!a->used || net->env->now >= a->heard + HEARD_FOR))
+			continue;
+		members_report(net, m, why, version, a->tci);
+		sent++;
+	}
+	return sent;
+}
+
+/* @return how many frames; 0: nothing was due. */
 static uint32_t
 send_due(struct net *net, struct member *m)
 {
+	const struct member_querier *q = &net->members.querier[m->port][m->group.family == 6];
 	const uint8_t version = version_of(net, m);
 	const ns_t now = net->env->now;
+	uint32_t sent = 0;
 
 	if (m->tells != 0 && m->tell_at <= now) {
-		const struct member_querier *q =
-			&net->members.querier[m->port][m->group.family == 6];
-
-		members_report(
-			net, m, m->users != 0 ? MEMBER_JOINS : MEMBER_LEAVES, version, q->tci);
 		m->tells--;
 		m->tell_at = now + spread(net, m, TIME_NS_PER_S);
-		return 1;
+		return tell(net, m, version);
 	}
-	if (m->answer_at != 0 && m->answer_at <= now) {
-		members_report(net, m, MEMBER_IS, version, m->tci);
-		m->answer_at = 0;
+	for (uint32_t i = 0; i < MEMBER_TAGS; i++) {
+		if (m->answer_at[i] == 0 || m->answer_at[i] > now)
+			continue;
+		members_report(net, m, MEMBER_IS, version, q->asker[i].tci);
+		m->answer_at[i] = 0;
 		m->answered = now;
-		return 1;
+		sent++;
 	}
-	return 0;
+	return sent;
 }
 
 uint32_t
@@ -247,8 +301,9 @@ members_poll(struct net *net)
 			sent += send_due(net, m);
 		if (m->tells != 0)
 			due_at(net, m->tell_at);
-		if (m->answer_at != 0)
-			due_at(net, m->answer_at);
+		for (uint32_t i = 0; i < MEMBER_TAGS; i++)
+			if (m->answer_at[i] != 0)
+				due_at(net, m->answer_at[i]);
 		if (m->tells == 0 && m->users == 0)
 			forget(t, m);
 	}

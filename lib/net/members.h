@@ -11,7 +11,8 @@
  * Spec:    RFC 3376, 2236 and 1112 (IGMP), RFC 3810 and 2710 (MLD).
  *
  * A change is told twice, at once and within a second; who asks gets an answer for each group in
- * the time that he gives. Where somebody asks by an older version, that one is spoken until nothing
+ * the time that he gives. Each VLAN may have somebody who asks: he is answered in his, and a change
+ * is told in all of them. Where somebody asks by an older version, that one is spoken until nothing
  * of it was heard for 260 s. Reports of others are not looked at: switches keep them to themselves.
  */
 #include <stdbool.h>
@@ -23,29 +24,39 @@
 #include "frames.h"
 
 #define MEMBER_CHAINS 1024u
+#define MEMBER_TAGS   8u /* VLANs of a port in which somebody asks; of more, the newest */
+#define MEMBER_OLDER  3u /* versions before the newest are 1, and of IGMP 2 */
 
 /** Why a report is sent. */
 enum member_report { MEMBER_IS, MEMBER_JOINS, MEMBER_LEAVES };
 
 struct member {
 	struct conf_ip group;
-	uint16_t port;  /* index */
-	uint32_t users; /* queue pairs; 0: it was left, which is being told */
-	uint32_t tells; /* reports of the last change that are to come */
-	ns_t tell_at;   /* the next of them */
-	ns_t answer_at; /* somebody asked; 0: nobody did */
-	uint16_t tci;   /* ... with this tag */
+	uint16_t port;               /* index */
+	uint32_t users;              /* queue pairs; 0: it was left, which is being told */
+	uint32_t tells;              /* reports of the last change that are to come */
+	ns_t tell_at;                /* the next of them */
+	ns_t answer_at[MEMBER_TAGS]; /* that asker asked; 0: he did not */
 	ns_t answered;
 	LIST_ENTRY(member) chain;
 	TAILQ_ENTRY(member) all;
 };
 
+/** Who asks in one VLAN of a port. */
+struct member_asker {
+	bool used;
+	uint16_t tci; /* of his newest query; 0: without a tag */
+	ns_t heard;
+	ns_t asked; /* for all groups, and they were looked at */
+	ns_t within;
+};
+
 /** Who asks at a port, by IP version. */
 struct member_querier {
-	ns_t older_until; /* he spoke an older version; 0: none did */
-	uint8_t older;    /* IGMP 1 or 2, MLD 1 */
-	uint16_t tci;     /* the tag of the newest query */
-	ns_t asked;       /* when all groups of the port were looked at last */
+	ns_t older_until[MEMBER_OLDER]; /* somebody speaks that version */
+	struct member_asker asker[MEMBER_TAGS];
+	ns_t looks_from;
+	uint32_t looks; /* at all groups of the port, since then */
 };
 
 struct member_table {
