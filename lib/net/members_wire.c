@@ -17,7 +17,7 @@ enum { IGMP_QUERY = 0x11, IGMP_REPORT_1 = 0x12, IGMP_REPORT_2 = 0x16, IGMP_LEAVE
 enum { IGMP_REPORT_3 = 0x22, IGMP_LEN = 8, IGMP_QUERY_3_LEN = 12, IGMP_REPORT_3_LEN = 16 };
 enum { MLD_QUERY = 130, MLD_REPORT_1 = 131, MLD_DONE = 132, MLD_REPORT_2 = 143 };
 enum { MLD_LEN = 24, MLD_QUERY_2_LEN = 28, MLD_REPORT_2_LEN = 28 };
-enum { OPT_PADN = 1, OPT_ALERT = 5 };
+enum { OPT_PAD1 = 0, OPT_PADN = 1, OPT_ALERT = 5, ALERT_MLD = 0 };
 
 /* RFC 3376, 4.2.12: filter modes. We never name sources. */
 static const uint8_t record_of[] = { [MEMBER_IS] = 2, [MEMBER_JOINS] = 4, [MEMBER_LEAVES] = 3 };
@@ -181,6 +181,17 @@ is_from_router(const uint8_t *ip)
 	return ip[7] == 1 && ip[8] == 0xfe && (ip[9] & 0xc0) == 0x80;
 }
 
+/* RFC 3810, 6.2: a question has the option that makes routers look at it. */
+static bool
+is_alert(const uint8_t *options, uint32_t len)
+{
+	for (uint32_t at = 2; at + 4 <= len;
+		at += options[at] == OPT_PAD1 ? 1 : options[at + 1] + 2u)
+		if (options[at] == OPT_ALERT)
+			return options[at + 1] == 2 && be16_load(options + at + 2) == ALERT_MLD;
+	return false;
+}
+
 void
 mld_receive(struct net *net, const struct frame_in *f)
 {
@@ -194,7 +205,7 @@ mld_receive(struct net *net, const struct frame_in *f)
 
 	if (skip == 0 || ip[0] >> 4 != 6 || payload > f->l3_len - WIRE_IPV6_LEN ||
 		payload < skip + MLD_LEN || options[0] != PROTO_ICMPV6 || !is_from_router(ip) ||
-		!net->env->w.ports[f->port].addr->has_ipv6) {
+		!is_alert(options, skip) || !net->env->w.ports[f->port].addr->has_ipv6) {
 		net->frames.rx_ignored++;
 		return;
 	}

@@ -99,6 +99,12 @@ feed(const uint8_t *data, uint32_t len)
 	turn_after(0);
 }
 
+/** What is wrong with the next frame: bits of one byte, which go before MLD's checksum is made. */
+static UNUSED struct {
+	uint32_t at;
+	uint8_t bits;
+} wrong;
+
 /** IGMP of `len` bytes to 224.0.0.1, its checksums made right. */
 static UNUSED void
 ask4(const uint8_t *igmp, uint32_t len, uint16_t tci)
@@ -119,6 +125,7 @@ ask4(const uint8_t *igmp, uint32_t len, uint16_t tci)
 	be16_store(f + at + 12, fake_sum16(f + at + 2, sizeof(head), 0));
 	memcpy(f + at + 2 + sizeof(head), igmp, len);
 	be16_store(f + at + 4 + sizeof(head), fake_sum16(igmp, len, 0));
+	f[wrong.at] ^= wrong.bits;
 	feed(f, at + 2 + (uint32_t)sizeof(head) + len);
 }
 
@@ -134,6 +141,7 @@ ask6(const uint8_t *mld, uint32_t len)
 	memcpy(f, head, sizeof(head));
 	be16_store(f + 18, (uint16_t)(8 + len));
 	memcpy(f + sizeof(head), mld, len);
+	f[wrong.at] ^= wrong.bits;
 	be16_store(f + sizeof(head) + 2, sum6(f + 14, mld, len));
 	feed(f, (uint32_t)sizeof(head) + len);
 }

@@ -73,8 +73,9 @@ vlans_are_answered(void **state UNUSED)
 	turn_after(TIME_NS_PER_S);
 	assert_int_equal(fake.frames_n, 6);
 	fake.frames_n = 0;
-	/* The priority is no part of who asks; who is silent is forgotten, but for the newest. */
+	/* Who is silent is forgotten, but for the newest. The priority is no part of who asks. */
 	turn_after(250 * TIME_NS_PER_S);
+	ask4(one, sizeof(one), 0x6005);
 	ask4(one, sizeof(one), 5);
 	call("mcast_attach", join4);
 	assert_int_equal(tagged(5), 1);
@@ -122,7 +123,7 @@ the_sooner_answer(void **state UNUSED)
 static void
 who_leaves_answers_no_more(void **state UNUSED)
 {
-	static const uint8_t all[12] = { 0x11, 100 };
+	static const uint8_t all[12] = { 0x11, 100 }, one[12] = { 0x11, 10, 0, 0, G4 };
 
 	make_qp(40);
 	call("mcast_attach", join4);
@@ -130,7 +131,7 @@ who_leaves_answers_no_more(void **state UNUSED)
 	fake.frames_n = 0;
 	ask4(all, sizeof(all), 0);
 	call("mcast_detach", join4);
-	ask4(all, sizeof(all), 0);
+	ask4(one, sizeof(one), 0);
 	assert_int_equal(sent(60)[IGMP_AT + 8], TO_IN);
 	call("mcast_attach", join4);
 	assert_int_equal(sent(60)[IGMP_AT + 8], TO_EX);
@@ -138,6 +139,99 @@ who_leaves_answers_no_more(void **state UNUSED)
 	assert_int_equal(sent(60)[IGMP_AT + 8], TO_EX);
 	turn_after(20 * TIME_NS_PER_S);
 	nothing_sent();
+}
+
+/** A question is answered, and not with one bit changed. */
+static void
+not_with(void (*ask)(void), uint32_t at, uint8_t bits)
+{
+	fake.frames_n = 0;
+	wrong.at = at;
+	wrong.bits = bits;
+	ask();
+	turn_after(11 * TIME_NS_PER_S);
+	nothing_sent();
+	wrong.bits = 0;
+	ask();
+	turn_after(11 * TIME_NS_PER_S);
+	assert_int_equal(fake.frames_n, 2);
+	fake.frames_n = 0;
+}
+
+static void
+ask_all4(void)
+{
+	static const uint8_t all[12] = { 0x11, 1 };
+
+	ask4(all, sizeof(all), 0);
+}
+
+static void
+ask_all6(void)
+{
+	static const uint8_t all[28] = { 130 };
+
+	ask6(all, sizeof(all));
+}
+
+/* RFC 3376, 4.1 and RFC 3810, 6.2: what a question must have to be one. */
+static void
+what_is_no_question(void **state UNUSED)
+{
+	enum { IP6_AT = 14, HOPS_AT = 54 };
+
+	join_four();
+	not_with(ask_all4, IP4_AT + 10, 1);     /* checksum of the header */
+	not_with(ask_all4, IGMP_AT + 3, 1);     /* ... of IGMP */
+	not_with(ask_all4, IP4_AT + 3, 0x40);   /* longer than the frame */
+	not_with(ask_all6, IP6_AT + 7, 2);      /* it came over a router */
+	not_with(ask_all6, IP6_AT + 8, 0x20);   /* from elsewhere */
+	not_with(ask_all6, IP6_AT + 9, 0x40);   /* ... */
+	not_with(ask_all6, HOPS_AT + 2, 5 ^ 1); /* PadN, and no router alert */
+	not_with(ask_all6, HOPS_AT + 3, 2);     /* an alert of no length */
+	not_with(ask_all6, HOPS_AT + 5, 1);     /* ... for RSVP */
+	not_with(ask_all6, HOPS_AT, 58 ^ 17);   /* UDP */
+	not_with(ask_all6, IP6_AT + 4, 1);      /* longer than the frame */
+}
+
+/* RFC 3376, 7.2.1: a question of version 1 is for all groups, and gives ten seconds. */
+static void
+version_one(void **state UNUSED)
+{
+	static const uint8_t igmp1[8] = { 0x11, 0, 0, 0, G4 };
+
+	join_four();
+	for (uint32_t i = 0; i < 8; i++) {
+		ask4(igmp1, sizeof(igmp1), 0);
+		assert_int_equal(fake.frames_n, 2 * i);
+		turn_after(10 * TIME_NS_PER_S);
+		assert_int_equal(fake.frames_n, 2 * i + 2);
+	}
+}
+
+/* Answers that are due at once do not keep the control lcore from all else. */
+static void
+many_groups(void **state UNUSED)
+{
+	enum { GROUPS = 40, TURN = 32 };
+	char text[64];
+
+	make_qp(40);
+	for (uint32_t i = 0; i < GROUPS; i++) {
+		snprintf(text, sizeof(text), "{\"qp_num\":40,\"group\":\"239.9.0.%u\"}", i);
+		call("mcast_attach", text);
+	}
+	for (uint32_t i = 0; i < 3; i++)
+		turn_after(TIME_NS_PER_S);
+	assert_int_equal(fake.frames_n, 2 * GROUPS);
+	fake.frames_n = 0;
+	ask_all4();
+	turn_after(100 * TIME_NS_PER_MS);
+	assert_in_range(fake.frames_n, 1, TURN);
+	turn_after(0);
+	assert_int_equal(fake.frames_n, GROUPS);
+	turn_after(20 * TIME_NS_PER_S);
+	assert_int_equal(fake.frames_n, GROUPS);
 }
 
 int
@@ -148,6 +242,9 @@ main(void)
 		WITH_FAKE(vlans_are_answered),
 		WITH_FAKE(the_sooner_answer),
 		WITH_FAKE(who_leaves_answers_no_more),
+		WITH_FAKE(what_is_no_question),
+		WITH_FAKE(version_one),
+		WITH_FAKE(many_groups),
 	};
 
 	return cmocka_run_group_tests(tests, fake_eal, fake_eal_end);
