@@ -24,7 +24,8 @@ void
 impair_bottleneck_init(struct bottleneck *b, const struct bottleneck_conf *conf)
 {
 	ASSERT(impair_bottleneck_fault(conf) == NULL);
-	*b = (struct bottleneck){ .conf = *conf, .random = impair_rng_stream(conf->seed, 0) };
+	*b = (struct bottleneck){ .conf = *conf,
+		.random = impair_rng_stream(conf->seed, IMPAIR_RNG_BOTTLENECK) };
 }
 
 uint32_t

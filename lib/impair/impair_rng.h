@@ -2,7 +2,7 @@
 #ifndef IMPAIR_RNG_H
 #define IMPAIR_RNG_H
 /**
- * @file impair_rng.h  The numbers that decide: SplitMix64, one stream a rule.
+ * @file impair_rng.h  The numbers that decide: SplitMix64, one stream a rule, one a bottleneck.
  *
  * Owner:   one lcore a stream.
  * Memory:  eight bytes, the caller's.
@@ -24,6 +24,9 @@ impair_rng_next(uint64_t *state)
 	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
 	return z ^ z >> 31;
 }
+
+/** The stream of the bottleneck; rules have those from 0 on. */
+#define IMPAIR_RNG_BOTTLENECK UINT32_MAX
 
 /** First state of stream `index` of a seed: far from those of other indices and seeds. */
 static inline uint64_t

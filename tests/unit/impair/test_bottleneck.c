@@ -9,6 +9,7 @@
 
 #include "bottleneck.h"
 #include "compiler.h"
+#include "impair_rng.h"
 
 static struct bottleneck b;
 
@@ -103,6 +104,25 @@ same_seed_same_marks(void **state UNUSED)
 	assert_true(marks[0] != marks[2]);
 }
 
+/* What a rule of the same seed drops is not what is marked: each has numbers of its own. */
+static void
+no_numbers_of_a_rule(void **state UNUSED)
+{
+	for (uint32_t rule = 0; rule < 64; rule++) {
+		uint64_t numbers = impair_rng_stream(conf.seed, rule);
+		uint32_t same = 0;
+
+		impair_bottleneck_init(&b, &conf);
+		b.empty_at = 40000 * 8;
+		for (uint32_t i = 0; i < 1000; i++) {
+			const bool drops = impair_rng_chance(&numbers, impair_rng_threshold(0.25));
+
+			same += impair_bottleneck_offer(&b, 1000, true, i * 8000).marked == drops;
+		}
+		assert_in_range(same, 500, 750); /* 625 by chance */
+	}
+}
+
 static void
 faults(void **state UNUSED)
 {
@@ -130,6 +150,7 @@ main(void)
 		cmocka_unit_test(drops_what_does_not_fit),
 		cmocka_unit_test(marks_by_its_length),
 		cmocka_unit_test(same_seed_same_marks),
+		cmocka_unit_test(no_numbers_of_a_rule),
 		cmocka_unit_test(faults),
 	};
 
