@@ -15,6 +15,7 @@ int
 admin_init(struct admin *adm)
 {
 	TAILQ_INIT(&adm->mcasts);
+	memset(adm->mcasts_left, true, sizeof(adm->mcasts_left));
 	adm->slots = calloc(adm->env->w.qps->entries, sizeof(adm->slots[0]));
 	return adm->slots != NULL ? 0 : -ENOMEM;
 }

@@ -148,7 +148,7 @@ struct admin {
 	struct admin_slot *slots; /* env->w.qps->entries, by the low bits of the QPN */
 	uint32_t qps_n;
 	TAILQ_HEAD(, admin_mcast) mcasts; /* admin_mcast.h */
-	bool mcasts_left[CONF_MAX_PORTS]; /* since the device was told */
+	bool mcasts_left[CONF_MAX_PORTS]; /* since the device was told, or it never was */
 	uint32_t fold_at;                 /* admin_fold_poll(): the next slot */
 	uint32_t fold_left;               /* slots that it has still to look at */
 	uint32_t worker_qps[ENV_MAX_WORKERS];

@@ -8,6 +8,7 @@
 
 #include "charge.h"
 #include "conf_json_value.h"
+#include "net_groups.h"
 #include "qp_mcast.h"
 #include "wire_group.h"
 
@@ -66,23 +67,30 @@ once_each(uint8_t (*macs)[MAC], uint32_t n)
 	return kept;
 }
 
-/* Every MAC of the port's groups once, for a device that has to be told. @return 0 or -errno. */
+/*
+ * Every MAC of the port's groups once, for a device that has to be told: without those that are its
+ * own it would hear no router's question, and no neighbour's. @return 0 or -errno.
+ */
 static int
 filter(const struct admin *adm, int16_t port)
 {
 	const struct env_wiring *w = &adm->env->w;
+	struct conf_ip own[NET_GROUPS];
 	const struct admin_mcast *m;
 	uint8_t(*macs)[MAC];
-	uint32_t n = 0, room = 0;
+	uint32_t n = 0, room = NET_GROUPS, own_n;
 	int rc;
 
 	if (w->port_groups == NULL)
 		return 0;
 	TAILQ_FOREACH (m, &adm->mcasts, all)
 		room += m->port == port;
-	macs = calloc((size_t)room + 1, sizeof(macs[0]));
+	macs = calloc(room, sizeof(macs[0]));
 	if (macs == NULL)
 		return -ENOMEM;
+	own_n = net_groups(w->ports[port].addr, own);
+	for (uint32_t i = 0; i < own_n; i++)
+		wire_group_mac(own[i].family == 6, own[i].addr, macs[n++]);
 	TAILQ_FOREACH (m, &adm->mcasts, all) {
 		if (m->port == port)
 			wire_group_mac(m->group.family == 6, m->group.addr, macs[n++]);

@@ -33,7 +33,7 @@ int admin_mcast_detach(
 	struct admin *adm, struct admin_qp *rec, const struct conf_ip *group, struct refusal *r);
 /** The QP is going: it leaves all of its groups. */
 void admin_mcast_leave(struct admin *adm, struct admin_qp *rec);
-/** Devices are told once in a turn of what was left in it, however much that was. */
+/** Devices are told once in a turn of what was left in it, however much that was, and at first. */
 void admin_mcast_poll(struct admin *adm);
 /** Groups with port and MAC; of one QP, or of all with 0. */
 json_t *admin_mcast_json(const struct admin *adm, uint32_t qpn);

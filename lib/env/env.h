@@ -97,7 +97,8 @@ struct env_wiring {
 	void (*pump)(void *ctx);
 	void *pump_ctx;
 	/**
-	 * These multicast MACs are all that the port is to receive; NULL: it receives any.
+	 * These multicast MACs are all that the port is to receive, those of its own groups among
+	 * them; NULL: it receives any.
 	 * @return 0 or -errno.
 	 */
 	int (*port_groups)(void *ctx, uint32_t port, uint8_t (*macs)[6], uint32_t n);

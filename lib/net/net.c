@@ -3,6 +3,24 @@
 
 #include <errno.h>
 
+#include "net_groups.h"
+
+/* Switches that snoop are told of them, or solicitations would not reach the port. */
+static int
+join_own(struct net *net)
+{
+	struct conf_ip group[NET_GROUPS];
+
+	for (uint32_t p = 0; p < net->env->w.ports_n; p++) {
+		const uint32_t n = net_groups(net->env->w.ports[p].addr, group);
+
+		for (uint32_t i = 0; i < n; i++)
+			if (members_join(net, (uint16_t)p, &group[i]) != 0)
+				return -ENOMEM;
+	}
+	return 0;
+}
+
 int
 net_init(struct net *net, struct env *env, const struct net_up *up)
 {
@@ -10,7 +28,9 @@ net_init(struct net *net, struct env *env, const struct net_up *up)
 	net->up = *up;
 	neigh_init(&net->neighs);
 	members_init(&net->members);
-	return routes_init(net) != 0 ? -ENOMEM : neigh_configure(net);
+	if (join_own(net) != 0 || routes_init(net) != 0)
+		return -ENOMEM;
+	return neigh_configure(net);
 }
 
 void

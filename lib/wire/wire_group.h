@@ -44,6 +44,16 @@ wire_group_mac(bool ipv6, const uint8_t *addr, uint8_t mac[6])
 	mac[5] = addr[3];
 }
 
+/** RFC 4291, 2.7.1: the group at which neighbours ask for this IPv6 address. */
+static inline void
+wire_group_solicited(const uint8_t addr[16], uint8_t group[16])
+{
+	static const uint8_t prefix[13] = { 0xff, 0x02, [11] = 1, [12] = 0xff };
+
+	memcpy(group, prefix, sizeof(prefix));
+	memcpy(group + sizeof(prefix), addr + sizeof(prefix), 3);
+}
+
 /** The address as a GID: an IPv4 one is ::ffff:a.b.c.d. */
 static inline void
 wire_group_gid(bool ipv6, const uint8_t *addr, uint8_t gid[16])

@@ -22,6 +22,7 @@
 #include <rte_ring.h>
 
 #include "../clib/eal.h"
+#include "../clib/own_report.h"
 #include "args.h"
 #include "dataplane.h"
 #include "flood_frames.h"
@@ -82,10 +83,15 @@ drain(void)
 	struct rte_mbuf *m;
 	uint32_t n = 0;
 
-	for (; rte_ring_dequeue(tx_ring, (void **)&m) == 0; n++) {
+	while (rte_ring_dequeue(tx_ring, (void **)&m) == 0) {
 		uint8_t frame[16384];
 		const uint8_t *b = rte_pktmbuf_read(m, 0, m->pkt_len, frame);
 
+		if (b != NULL && is_own_report(b, m->pkt_len)) {
+			rte_pktmbuf_free(m);
+			continue;
+		}
+		n++;
 		if (b == NULL || !flood_icrc_ok(b, m->pkt_len))
 			bad_icrc++;
 		else if (m->pkt_len >= 62 && b[33] == 99 && b[42] == 0x11 && b[54] == 0x1f)

@@ -8,7 +8,8 @@
  *   starve PORT N  leave N free buffers in the port's pool; frames given to rx come from elsewhere
  *   sate PORT      give them back
  *   run [NS]       advance the clock by NS nanoseconds and turn until nothing moves;
- *                  prints "tx PORT HEX" for each frame that left
+ *                  prints "tx PORT HEX" for each frame that left, but for what a port
+ *                  with an IPv6 address says by itself (own_report.h)
  *   step NS TOTAL  advance by NS until a frame leaves, or TOTAL nanoseconds have passed
  *   link A B [N]   frames that leave port A arrive at port B, and the other way round, from now
  *                  on; one in N of them is lost, at random but always the same (0: none)

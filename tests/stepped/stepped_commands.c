@@ -10,6 +10,7 @@
 #include <rte_mbuf.h>
 #include <rte_ring.h>
 
+#include "../clib/own_report.h"
 #include "objects.h"
 #include "stepped.h"
 
@@ -121,6 +122,10 @@ drain_tx(void)
 
 		while (rte_ring_dequeue(stepped.ports[i].tx, (void **)&m) == 0) {
 			n++;
+			if (is_own_report(rte_pktmbuf_mtod(m, const uint8_t *), m->data_len)) {
+				rte_pktmbuf_free(m);
+				continue;
+			}
 			if (forward(i, m))
 				continue;
 			printed++;

@@ -10,12 +10,14 @@
 
 #include "../../clib/ah_table.h"
 #include "../../clib/eal.h"
+#include "../../clib/own_report.h"
 #include "crc_isal.h"
 #include "log.h"
 
 struct fake fake;
 const struct impair_ops *fake_port_impair;
 void *fake_port_impair_ctx;
+int (*fake_wire_groups)(void *ctx, uint32_t port, uint8_t (*macs)[6], uint32_t n);
 uint32_t fake_max_frame = 1514;
 bool fake_stopped;
 
@@ -119,8 +121,15 @@ fail_qp(const struct mbox_fail *how, bool *carried)
 static void
 take_frame(const struct mbox_msg *m)
 {
-	struct fake_frame *f = &fake.frames[fake.frames_n++ % FAKE_FRAMES];
+	const struct rte_mbuf *sent = m->tx.m;
+	struct fake_frame *f;
 
+	if (!fake.tells_own &&
+		is_own_report(rte_pktmbuf_mtod(sent, const uint8_t *), sent->data_len)) {
+		rte_pktmbuf_free(m->tx.m);
+		return;
+	}
+	f = &fake.frames[fake.frames_n++ % FAKE_FRAMES];
 	f->port = m->tx.port;
 	f->len = rte_pktmbuf_pkt_len(m->tx.m);
 	memcpy(f->data, rte_pktmbuf_mtod(m->tx.m, const uint8_t *),
@@ -212,6 +221,7 @@ make_env(bool no_socket)
 	e->clock = clock_of;
 	e->stop = &fake.stop;
 	e->no_socket = no_socket;
+	e->port_groups = fake_wire_groups;
 	e->ports[0] = (struct env_port){ .id = 0,
 		.worker = 0,
 		.tx_queues = FAKE_WORKERS,

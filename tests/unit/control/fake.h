@@ -55,6 +55,7 @@ struct fake {
 	void (*hook)(void); /* called with each look at the mailboxes: what others do meanwhile */
 	struct fake_frame frames[FAKE_FRAMES];
 	uint32_t frames_n;
+	bool tells_own; /* reports of a port's own groups are kept, too */
 	uint32_t seen[MBOX_TYPE_MAX];
 	struct mbox_msg last; /* newest message but TX */
 };
@@ -64,6 +65,8 @@ extern struct fake fake;
 /** What the port of the next fake_start() is impaired by; NULL: it cannot be. */
 extern const struct impair_ops *fake_port_impair;
 extern void *fake_port_impair_ctx;
+/** What the next fake_start() tells of multicast MACs; NULL: nobody. */
+extern int (*fake_wire_groups)(void *ctx, uint32_t port, uint8_t (*macs)[6], uint32_t n);
 /** What the devices of the next fake_start() carry. */
 extern uint32_t fake_max_frame;
 /** The next fake_start() is told to stop before it begins. */
