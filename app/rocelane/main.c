@@ -430,7 +430,8 @@ main(int argc, char **argv)
 	runtime_begin();
 	rc = eal_start(&args, conf, &ea);
 	atomic_store_explicit(&starting, false, memory_order_relaxed);
-	alarm(0);
+	if (atomic_load_explicit(&dp.stop, memory_order_relaxed))
+		alarm(0); /* on_signal()'s; one that was set before our exec() goes on */
 	if (rc == 0) {
 		runtime_enter();
 		timebase_init();

@@ -363,6 +363,17 @@ class Bounds(Case):
         self.assertNotIn("cannot be made anew", self.said())
 
 
+class Alarms(Case):
+
+    def test_an_alarm_that_it_was_started_with_ends_it(self):
+        """`perl -e 'alarm 60; exec @ARGV' rocelane ...` is a limit of time."""
+        with open(self.at("log"), "w", encoding="ascii") as out:
+            p = subprocess.Popen([ROCELANE, "--config", self.config()], stdin=subprocess.DEVNULL,
+                                 stdout=out, stderr=out, preexec_fn=lambda: signal.alarm(2))
+        self.addCleanup(self.end, p)
+        self.assertEqual(0, p.wait(WAIT_S))
+
+
 class Folders(Case):
     """What is /run/dpdk for a service: a place that no other test's dataplane sweeps."""
 
