@@ -4,6 +4,7 @@
 #include "be.h"
 #include "env.h"
 #include "net.h"
+#include "wire_group.h"
 
 /*
  * Neighbour discovery (RFC 4861) and echo (RFC 4443) over IPv6, without extension headers. A port
@@ -79,8 +80,7 @@ void
 icmp6_solicit(struct net *net, const struct neigh *n)
 {
 	const struct wire_port *us = net->env->w.ports[n->port].addr;
-	uint8_t group[16] = { 0xff, 0x02, [11] = 1, [12] = 0xff };
-	uint8_t dst[6] = { 0x33, 0x33, 0xff };
+	uint8_t group[16], dst[6];
 	uint8_t frame[WIRE_ETH_LEN + WIRE_VLAN_LEN + WIRE_IPV6_LEN + ND_LEN + ND_OPT_LEN];
 	uint8_t src[16];
 	uint32_t at;
@@ -91,8 +91,8 @@ icmp6_solicit(struct net *net, const struct neigh *n)
 		frames_link_local(us, src);
 	else
 		memcpy(src, us->ipv6, sizeof(src));
-	memcpy(group + 13, n->ip.addr + 13, 3);
-	memcpy(dst + 3, n->ip.addr + 13, 3);
+	wire_group_solicited(n->ip.addr, group);
+	wire_group_mac(true, group, dst);
 	at = frames_header(frame, dst, us->mac, n->vlan, TYPE_IPV6);
 	nd_body(start_packet(frame + at, src, group, ND_LEN + ND_OPT_LEN), ICMP6_NS, 0, n->ip.addr,
 		us->mac);
@@ -100,22 +100,24 @@ icmp6_solicit(struct net *net, const struct neigh *n)
 	frames_send(net, n->port, frame, at + WIRE_IPV6_LEN + ND_LEN + ND_OPT_LEN);
 }
 
-/* The MAC in the option of this type, or NULL. Options come in units of 8 bytes. */
-static const uint8_t *
-nd_option(const uint8_t *icmp, uint32_t len, uint8_t type)
+/**
+ * Options come in units of 8 bytes, up to the message's end.
+ * @param mac in the first of this type, or NULL. @return false: they do not (RFC 4861, 4.6, 7.1).
+ */
+static bool
+nd_option(const uint8_t *icmp, uint32_t len, uint8_t type, const uint8_t **mac)
 {
-	uint32_t at = ND_LEN;
-
-	while (at + ND_OPT_LEN <= len) {
-		const uint32_t opt_len = icmp[at + 1] * 8u;
-
+	*mac = NULL;
+	for (uint32_t at = ND_LEN, opt_len; at < len; at += opt_len) {
+		if (at + ND_OPT_LEN > len)
+			return false;
+		opt_len = icmp[at + 1] * 8u;
 		if (opt_len == 0 || at + opt_len > len)
-			return NULL;
-		if (icmp[at] == type)
-			return icmp + at + 2;
-		at += opt_len;
+			return false;
+		if (icmp[at] == type && *mac == NULL)
+			*mac = icmp + at + 2;
 	}
-	return NULL;
+	return true;
 }
 
 static void
@@ -135,6 +137,16 @@ nd_learn(struct net *net, const struct frame_in *f, const uint8_t addr[16], cons
 		neigh_learn(net, &key, mac, for_us);
 }
 
+/* RFC 4861, 7.1.1: who has no address yet asks the group of the address, and has no MAC to tell. */
+static bool
+may_be_anonymous(const struct frame_in *f, const uint8_t *target, const uint8_t *mac)
+{
+	uint8_t group[16];
+
+	wire_group_solicited(target, group);
+	return mac == NULL && memcmp(f->l3 + 24, group, sizeof(group)) == 0;
+}
+
 static void
 solicitation(struct net *net, const struct frame_in *f, const uint8_t *icmp, uint32_t len)
 {
@@ -145,16 +157,32 @@ solicitation(struct net *net, const struct frame_in *f, const uint8_t *icmp, uin
 	const uint8_t *src = f->l3 + 8, *target = icmp + 8;
 	const bool anonymous = memcmp(src, unspecified, 16) == 0;
 	uint8_t *out = net->frame_tx;
+	const uint8_t *mac;
 	uint32_t at;
 
-	if (!is_ours(us, target) || src[0] == 0xff)
+	if (!nd_option(icmp, len, OPT_SOURCE_LL, &mac) || !is_ours(us, target) || src[0] == 0xff ||
+		(anonymous && !may_be_anonymous(f, target, mac)))
 		return;
-	nd_learn(net, f, src, nd_option(icmp, len, OPT_SOURCE_LL), true, true);
+	nd_learn(net, f, src, mac, true, true);
 	at = frames_header(out, anonymous ? all_nodes_mac : f->l2 + 6, us->mac, f->tci, TYPE_IPV6);
 	nd_body(start_packet(out + at, target, anonymous ? all_nodes : src, ND_LEN + ND_OPT_LEN),
 		ICMP6_NA, (anonymous ? 0 : NA_SOLICITED) | NA_OVERRIDE, target, us->mac);
 	seal(out + at, ND_LEN + ND_OPT_LEN);
 	frames_send(net, f->port, out, at + WIRE_IPV6_LEN + ND_LEN + ND_OPT_LEN);
+}
+
+static void
+advertisement(struct net *net, const struct frame_in *f, const uint8_t *icmp, uint32_t len)
+{
+	const struct wire_port *us = net->env->w.ports[f->port].addr;
+	const uint32_t flags = be32_load(icmp + 4);
+	const uint8_t *dst = f->l3 + 24, *mac;
+
+	/* What goes to a group answers nobody (RFC 4861, 7.1.2). */
+	if (!nd_option(icmp, len, OPT_TARGET_LL, &mac) ||
+		(dst[0] == 0xff && (flags & NA_SOLICITED) != 0))
+		return;
+	nd_learn(net, f, icmp + 8, mac, is_ours(us, dst), (flags & NA_OVERRIDE) != 0);
 }
 
 static void
@@ -195,9 +223,7 @@ icmp6_receive(struct net *net, const struct frame_in *f)
 	else if (icmp[0] == ICMP6_NS && nd)
 		solicitation(net, f, icmp, len);
 	else if (icmp[0] == ICMP6_NA && nd)
-		nd_learn(net, f, icmp + 8, nd_option(icmp, len, OPT_TARGET_LL),
-			is_ours(net->env->w.ports[f->port].addr, f->l3 + 24),
-			(be32_load(icmp + 4) & NA_OVERRIDE) != 0);
+		advertisement(net, f, icmp, len);
 	else
 		net->frames.rx_ignored++;
 }

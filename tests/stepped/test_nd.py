@@ -56,6 +56,45 @@ class NeighbourDiscovery(dut.DutCase):
             self.advertised(got, target, "ff02::1", 0)
             self.assertEqual("33:33:00:00:00:01", got[0].dst)
 
+    def test_solicitations_that_are_none(self):
+        """RFC 4861, 7.1.1: what breaks one of its rules is discarded."""
+        group, mac = group_of(GLOBAL)
+        stranger = "02:00:00:00:00:77"
+        link = ICMPv6NDOptSrcLLAddr(lladdr=stranger)
+        empty = bytes([253, 0]) + bytes(6)      # an option of no length
+        for why, dst, to, src, options in (
+                ("from nobody, with a MAC", group, mac, "::", bytes(link)),
+                ("from nobody, to one host", GLOBAL, MAC, "::", b""),
+                ("an empty option", group, mac, PEER_GLOBAL, empty),
+                ("an empty option behind", group, mac, PEER_GLOBAL, bytes(link) + empty),
+                ("an option cut short", group, mac, PEER_GLOBAL, bytes(link)[:4])):
+            with self.subTest(why):
+                got = self.ask(Ether(src=PEER_MAC, dst=to) / IPv6(src=src, dst=dst, hlim=255) /
+                               ICMPv6ND_NS(tgt=GLOBAL) / options)
+                self.assertEqual([], [f for f in got if ICMPv6ND_NA in f])
+                self.assertNotIn(stranger, [n["mac"] for n in self.rpc("neighbor_list")])
+
+    def test_advertisements_that_are_none(self):
+        """RFC 4861, 7.1.2; only what is for one host can answer it."""
+        self.resp()
+        self.make("qp_create", **self.qp_params(
+            qp_num=0x56, ah_attr={"dest_ip": "fe80::98", "hop_limit": 64}))
+        self.dut.run(dut.MS)
+        link = bytes(ICMPv6NDOptDstLLAddr(lladdr=PEER_MAC))
+
+        def state_after(dst, to, solicited, options):
+            self.ask(Ether(src=PEER_MAC, dst=to) / IPv6(src="fe80::98", dst=dst, hlim=255) /
+                     ICMPv6ND_NA(tgt="fe80::98", S=solicited, O=1) / options)
+            return [n["state"] for n in self.rpc("neighbor_list") if n.get("ipv6") == "fe80::98"]
+
+        for dst, to, solicited, options in (
+                ("ff02::1", "33:33:00:00:00:01", 1, link),
+                (LOCAL, MAC, 1, link + bytes([253, 0]) + bytes(6)),
+                (LOCAL, MAC, 1, link + bytes([253, 2]) + bytes(6))):
+            self.assertEqual(["INCOMPLETE"], state_after(dst, to, solicited, options))
+        self.assertEqual(["REACHABLE"],
+                         state_after("ff02::1", "33:33:00:00:00:01", 0, link))
+
     def test_addresses_of_others(self):
         for target in ("2001:db8::11", "fe80::11", "fe80::ff:fe00:12", "fe80::ff:fe00:10",
                        "2001:db8::ff:fe00:11"):
