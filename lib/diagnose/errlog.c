@@ -184,21 +184,48 @@ head_len(const struct diagnose *dg)
 	return (off_t)n;
 }
 
-/* Any name may stand in the configuration: its own, too. */
-static bool
+/*
+ * Any name may stand in the configuration: its own, too.
+ * @return 1 or 0; or -errno: it cannot be looked into.
+ */
+static int
 is_capture(const char *path)
 {
 	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
 	uint8_t section[PCAPNG_INTERFACE_MAX];
 	uint32_t first = 0;
-	bool is;
+	int is;
 
+	if (fd < 0)
+		return -errno;
 	trace_pcapng_section(section);
-	is = fd >= 0 && read(fd, &first, sizeof(first)) == sizeof(first) &&
+	is = read(fd, &first, sizeof(first)) == sizeof(first) &&
 	     memcmp(&first, section, sizeof(first)) == 0;
-	if (fd >= 0)
-		close(fd);
+	close(fd);
 	return is;
+}
+
+static const char *
+why_no_other(int error)
+{
+	return error == EEXIST ? "a file has that name that is no capture (pcapng)"
+			       : strerror(error);
+}
+
+/*
+ * What is no file stays by itself: rename() fails. Where there is no descriptor to look into FILE.1
+ * it is taken for ours. @return 0, or an errno: FILE stays, too.
+ */
+static int
+set_aside(const char *path)
+{
+	char old[CONF_PATH_MAX + 2];
+	struct stat st;
+
+	snprintf(old, sizeof(old), "%s.1", path);
+	if (lstat(old, &st) == 0 && S_ISREG(st.st_mode) && st.st_size != 0 && is_capture(old) == 0)
+		return EEXIST;
+	return rename(path, old) == 0 ? 0 : errno;
 }
 
 /*
@@ -209,17 +236,18 @@ static int
 keep_last(const struct diagnose *dg)
 {
 	const char *path = dg->env->w.conf->error_buffer.pcapng;
-	char old[CONF_PATH_MAX + 2];
 	struct stat st;
+	int error;
 
 	if (lstat(path, &st) != 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid())
 		return 0;
-	if (st.st_size != 0 && !is_capture(path))
+	if (st.st_size != 0 && is_capture(path) <= 0)
 		return -EEXIST;
-	snprintf(old, sizeof(old), "%s.1", path);
-	if (st.st_size > head_len(dg) && rename(path, old) != 0)
-		log_warn(
-			"error_buffer.pcapng %s: what is in it is lost: %s", path, strerror(errno));
+	error = st.st_size > head_len(dg) ? set_aside(path) : 0;
+	if (error != 0)
+		log_warn("error_buffer.pcapng %s: what is in it is lost: it cannot become FILE.1: "
+			 "%s",
+			path, why_no_other(error));
 	return 0;
 }
 
@@ -263,7 +291,7 @@ empty(struct diagnose *dg, int why)
 
 	log_rated(&l->told, dg->env->now, LOG_WARN,
 		"error_buffer.pcapng %s: what is in it is lost: it cannot become FILE.1: %s",
-		dg->env->w.conf->error_buffer.pcapng, strerror(why));
+		dg->env->w.conf->error_buffer.pcapng, why_no_other(why));
 	if (ftruncate(fileno(l->file), 0) != 0 || fseeko(l->file, 0, SEEK_SET) != 0)
 		l->error = errno;
 	begin(dg);
@@ -278,12 +306,10 @@ rotate(struct diagnose *dg, bool moved)
 {
 	const char *path = dg->env->w.conf->error_buffer.pcapng;
 	struct errlog *l = &dg->errlog;
-	char old[CONF_PATH_MAX + 2];
-	int rc;
+	int rc = moved ? 0 : set_aside(path);
 
-	snprintf(old, sizeof(old), "%s.1", path);
-	if (!moved && rename(path, old) != 0) {
-		empty(dg, errno);
+	if (rc != 0) {
+		empty(dg, rc);
 		return;
 	}
 	fclose(l->file); /* its descriptor may be the last one */

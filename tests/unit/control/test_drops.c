@@ -3,6 +3,7 @@
 #include "fake.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/resource.h>
@@ -281,11 +282,14 @@ RX_ERR_03_a_full_file_without_descriptors(void **state UNUSED)
 {
 	char path[32], old[40];
 	struct rlimit was, limit;
-	int fd[256];
+	int fd[256], made;
 	uint32_t n = 0;
 
 	close(start_with_file(path, ",\"pcapng_size\":65536"));
 	snprintf(old, sizeof(old), "%s.1", path);
+	made = open(old, O_WRONLY | O_CREAT | O_EXCL, 0600);
+	assert_int_equal(write(made, "\x0a\x0d\x0d\x0a", 4), 4); /* an earlier capture */
+	close(made);
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
 	limit = was;
 	limit.rlim_cur = ARRAY_LEN(fd);
@@ -333,6 +337,39 @@ RX_ERR_03_a_full_file_that_cannot_be_kept(void **state UNUSED)
 	remove(path);
 	rmdir(in);
 	rmdir(old);
+}
+
+/* RX-ERR-03: nor is a file lost that has the other name by chance, as of a page of a manual. */
+static void
+RX_ERR_03_another_file_1_is_left_alone(void **state UNUSED)
+{
+	static const char text[] = ".TH\n";
+	static char what[] = "that is no capture";
+	char path[32], old[40], conf[512], is[16] = "";
+	int fd;
+
+	close(start_with_file(path, ",\"pcapng_size\":65536"));
+	snprintf(old, sizeof(old), "%s.1", path);
+	fd = open(old, O_RDWR | O_CREAT | O_EXCL, 0600);
+	assert_int_equal(write(fd, text, sizeof(text)), sizeof(text));
+	close(fd);
+	said = 0;
+	log_set_sink(count, what);
+	flood(1000);
+	assert_int_equal(said, 1);
+	fake_stop();
+	assert_in_range(packets_in(path), 1, 800);
+	snprintf(conf, sizeof(conf), FILE_CONF, path, "");
+	fake_start(conf);
+	fake_stop();
+	log_set_sink(NULL, NULL);
+	assert_int_equal(said, 2);
+	fd = open(old, O_RDONLY);
+	assert_int_equal(read(fd, is, sizeof(is)), sizeof(text));
+	assert_string_equal(is, text);
+	close(fd);
+	remove(path);
+	remove(old);
 }
 
 /* RX-ERR-03: what is shown are the newest ones. */
@@ -384,6 +421,7 @@ main(void)
 		cmocka_unit_test(RX_ERR_03_another_file_is_left_alone),
 		cmocka_unit_test(RX_ERR_03_a_full_file_without_descriptors),
 		cmocka_unit_test(RX_ERR_03_a_full_file_that_cannot_be_kept),
+		cmocka_unit_test(RX_ERR_03_another_file_1_is_left_alone),
 		cmocka_unit_test(RX_ERR_03_the_newest_are_kept),
 	};
 
