@@ -72,11 +72,31 @@ CM_40_displaced(void **state)
 	given_back(&b, 1);
 }
 
+/* CM_40: nor does one that is established: else a server of many peers could take no more. */
+static void
+CM_40_established(void **state)
+{
+	struct cm_verdict v = { .over = false };
+	struct bed b;
+
+	(void)state;
+	asked(&b);
+	b.cc.foreign = true;
+	v.conn = &b.c;
+	b.c.half_open = true;
+	connect_carry_out(b.cx, &v);
+	assert_true(b.id.pending);
+	b.c.half_open = false;
+	connect_carry_out(b.cx, &v);
+	given_back(&b, 0);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(CM_40_displaced),
+		cmocka_unit_test(CM_40_established),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,8 @@
 /* Programs that listen for connections, and look at what came late or not at all. */
 #include "with_socket.h"
 
+#include <poll.h>
+
 #include "connect.h"
 #include "connect_client.h"
 #include "control_state.h"
@@ -49,26 +51,37 @@ listener(json_int_t *channel)
 	return fd;
 }
 
-/** A REQ that can be served. */
+/** A message of the peer. */
 static void
-request(uint32_t id)
+receive(const uint8_t *mad)
 {
-	static const uint8_t own[16] = { [10] = 0xff, 0xff, OWN },
-			     peer[16] = { [10] = 0xff, 0xff, PEER };
 	const struct wire_path way = { .dmac = { 2, 0, 0, 0, 0, 1 },
 		.smac = { PEER_MAC },
 		.dst_ip = { OWN },
 		.src_ip = { PEER },
 		.ttl = 64,
 		.sport = 0xc000 };
-	uint8_t mad[MAD_LEN], frame[512];
+	uint8_t frame[512];
 	const struct wire_fields f = { .opcode = 0x64,
 		.pkey = 0xffff,
 		.dest_qpn = MAD_QPN,
 		.deth = { .qkey = MAD_QKEY, .src_qpn = MAD_QPN },
 		.payload = mad,
 		.payload_len = MAD_LEN };
-	int len;
+	const int len = wire_build(&way, &f, 0, frame, sizeof(frame));
+
+	assert_true(len > 0);
+	connect_frame(&fake.c->connect, 0, frame, (uint32_t)len);
+	turn();
+}
+
+/** A REQ that can be served. */
+static void
+request(uint32_t id)
+{
+	static const uint8_t own[16] = { [10] = 0xff, 0xff, OWN },
+			     peer[16] = { [10] = 0xff, 0xff, PEER };
+	uint8_t mad[MAD_LEN];
 
 	mad_init(mad, CM_REQ, id);
 	mad_set(mad, REQ_local_comm_id, id);
@@ -81,10 +94,29 @@ request(uint32_t id)
 	memcpy(mad_at(mad, REQ_primary_local_gid), peer, 16);
 	memcpy(mad_at(mad, REQ_primary_remote_gid), own, 16);
 	mad_set(mad_at(mad, REQ_private_data), IP_ip_version, 4);
-	len = wire_build(&way, &f, 0, frame, sizeof(frame));
-	assert_true(len > 0);
-	connect_frame(&fake.c->connect, 0, frame, (uint32_t)len);
-	turn();
+	receive(mad);
+}
+
+/** ... is taken back. */
+static void
+give_up(uint32_t id)
+{
+	uint8_t mad[MAD_LEN];
+
+	mad_init(mad, CM_REJ, id);
+	mad_set(mad, REJ_local_comm_id, id);
+	receive(mad);
+}
+
+/** The program's descriptor says that there is something to read, or not: the broker writes it. */
+static void
+expect_told(const struct connect_channel *ch, bool is)
+{
+	struct pollfd p = { .fd = broker_signal_fd(ch->signal), .events = POLLIN };
+
+	for (uint32_t ms = 0; ms < 10000 && poll(&p, 1, is) != is; ms++)
+		usleep(1000);
+	assert_int_equal(poll(&p, 1, 0), is);
 }
 
 /** @return the next event of the channel. */
@@ -152,6 +184,75 @@ a_request_that_is_not_answered(void **state UNUSED)
 	close(fd);
 }
 
+/* CM-29: a request that is taken back before it is read leaves nothing to read. */
+static void
+a_request_that_is_taken_back(void **state UNUSED)
+{
+	json_int_t channel;
+	const int fd = listener(&channel);
+	const struct connect_client *cl = TAILQ_FIRST(&fake.c->connect.clients);
+	const struct connect_channel *ch = TAILQ_FIRST(&cl->channels);
+
+	request(1);
+	expect_told(ch, true);
+	give_up(1);
+	expect_told(ch, false);
+	assert_true(TAILQ_EMPTY(&ch->notices));
+	assert_int_equal(ch->ids, 1);
+	/* Who has read of it hears that it was taken back. */
+	fake.now += 2 * TIME_NS_PER_S;
+	turn();
+	assert_int_equal(fake.c->connect.cm.n, 0);
+	request(2);
+	assert_int_equal(hears(fd, channel), CONNECT_CONNECT_REQUEST);
+	give_up(2);
+	assert_int_equal(hears(fd, channel), CONNECT_REJECTED);
+	close(fd);
+}
+
+/* CM-13: who says no to what it has not read may read it later. */
+static void
+a_request_that_is_answered_unread(void **state UNUSED)
+{
+	json_int_t channel;
+	const int fd = listener(&channel);
+	const struct connect_client *cl = TAILQ_FIRST(&fake.c->connect.clients);
+	char params[64];
+
+	request(1);
+	snprintf(params, sizeof(params), "{\"handle\":%u}",
+		TAILQ_LAST(&cl->ids, connect_ids)->handle);
+	json_decref(ask(fd, "client_cm_reject", params));
+	assert_int_equal(fake.c->connect.cm.n, 0);
+	assert_int_equal(hears(fd, channel), CONNECT_CONNECT_REQUEST);
+	close(fd);
+}
+
+/* CM-12: who has asked a listener goes with it to another channel. */
+static void
+a_listener_moves(void **state UNUSED)
+{
+	json_int_t channel, other;
+	const int fd = listener(&channel);
+	const struct connect_client *cl = TAILQ_FIRST(&fake.c->connect.clients);
+	json_t *v = ask(fd, "client_cm_channel_create", "{}");
+	char params[64];
+
+	other = number_of(v, "handle");
+	json_decref(v);
+	request(1);
+	snprintf(params, sizeof(params), "{\"handle\":%u,\"channel\":%d}",
+		TAILQ_FIRST(&cl->ids)->handle, (int)other);
+	json_decref(ask(fd, "client_cm_migrate", params));
+	assert_int_equal(TAILQ_FIRST(&cl->channels)->ids, 0);
+	expect_told(TAILQ_FIRST(&cl->channels), false);
+	expect_told(TAILQ_NEXT(TAILQ_FIRST(&cl->channels), all), true);
+	assert_int_equal(hears(fd, other), CONNECT_CONNECT_REQUEST);
+	request(2); /* the place of the first one is free */
+	assert_int_equal(hears(fd, other), CONNECT_CONNECT_REQUEST);
+	close(fd);
+}
+
 /* CM-31: the backlog is of those of which the program has not heard. */
 static void
 who_is_heard_takes_no_place(void **state UNUSED)
@@ -175,6 +276,9 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		WITH_SOCKET(requests_that_nobody_reads),
 		WITH_SOCKET(a_request_that_is_not_answered),
+		WITH_SOCKET(a_request_that_is_taken_back),
+		WITH_SOCKET(a_request_that_is_answered_unread),
+		WITH_SOCKET(a_listener_moves),
 		WITH_SOCKET(who_is_heard_takes_no_place),
 	};
 
