@@ -256,6 +256,11 @@ class Why(CmCase):
         self.wait(1100, 10)
         self.assertNotIn("P_Key", " ".join(self.rpc("cm_explain", id=cid)["why"]))
 
+    def test_CM_37_limited_member(self):
+        """Of two ends one is a full member: the port is, so the peer need not be (RX-HDR-01)."""
+        self.cm()
+        self.one("REP", self.mads(self.feed(self.datagram(self.req(), pkey=0x7FFF))))
+
     def test_CM_27_unreachable(self):
         """Nobody has the address: the REQ never leaves, and the neighbour is to blame."""
         self.cm(listen=False)

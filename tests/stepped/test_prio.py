@@ -310,15 +310,29 @@ class Maps(PrioCase):
         self.assertEqual([2], self.sent_as())
         self.assertEqual([2], self.sent_as(traffic_class=0x30))
 
+    def received_as(self, frame):
+        """Priorities that count it."""
+        before = self.port()
+        self.dut.rx(frame)
+        self.dut.run()
+        after = self.port()
+        return [i for i in range(8)
+                if after["rx_prio%d_packets" % i] != before["rx_prio%d_packets" % i]]
+
     def test_FLOW_09_received(self):
         """The same of what comes."""
-        self.resp(recv=4, v6=False)
-        for prio, kw in ((1, {"tos": 0x28}), (3, {"tos": 0x68})):
-            before = self.port()
-            self.feed(self.peer.send_only(E, b"x", **kw))
-            after = self.port()
-            self.assertEqual([prio], [i for i in range(8) if after["rx_prio%d_packets" % i] !=
-                                      before["rx_prio%d_packets" % i]])
+        for v6 in (False, True):
+            self.resp(recv=4, v6=v6)
+            for prio, kw in ((1, {"tos": 0x28}), (3, {"tos": 0x68})):
+                self.assertEqual([prio], self.received_as(self.peer.send_only(E, b"x", **kw)))
+
+    def test_FLOW_09_received_without_ip(self):
+        """By the tag, through the map or as it is; else the default."""
+        head, arp = bytes(12), bytes.fromhex("0806") + bytes(46)
+        self.assertEqual([2], self.received_as(head + arp))
+        for pcp, prio in ((2, 6), (5, 4), (7, 7), (0, 0)):
+            tag = struct.pack(">HH", 0x8100, pcp << 13 | 7)
+            self.assertEqual([prio], self.received_as(head + tag + arp))
 
     def test_FLOW_09_in_the_configuration(self):
         """As it was written; without such an object a port has no such counters."""

@@ -149,6 +149,21 @@ FLOW_13_one_stretch_of_a_storm(void **state)
 	assert_int_equal(done.held[3], LONGEST);
 }
 
+/* A release is no storm, whenever it comes: what the neighbour says next is obeyed. */
+static void
+FLOW_13_a_release_at_the_end(void **state)
+{
+	(void)state;
+	fresh(10000);
+	for (ns_t now = AT; now < AT + 200 * MS; now += MS)
+		pfc(now, 65535);
+	pfc(AT + 200 * MS, 0);
+	assert_int_equal(done.storms, 0);
+	pfc(AT + 210 * MS, 65535);
+	assert_int_equal(done.storms, 0);
+	assert_int_equal(done.held[3], LONGEST);
+}
+
 int
 main(void)
 {
@@ -159,6 +174,7 @@ main(void)
 		cmocka_unit_test(FLOW_11_held_time_adds_up),
 		cmocka_unit_test(FLOW_13_no_stretch_is_longer),
 		cmocka_unit_test(FLOW_13_one_stretch_of_a_storm),
+		cmocka_unit_test(FLOW_13_a_release_at_the_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
