@@ -155,6 +155,14 @@ class Rate(ReqCase):
         self.assertEqual([S + i for i in range(64)], sent)
         self.assertEqual(0, self.delta("local_ack_timeout_err"))
 
+    def test_CC_23_the_timer_does_not_wait_for_the_pace(self):
+        """The next packet may leave in 8.7 ms; what has left is missed before that."""
+        self.req(cap=CAP, timeout=8, knobs=self.knobs(rpg_max_rate=1))
+        self.assertEqual([(S, 1)], [(f.psn, f.ackreq) for f in self.post(self.wr("SEND", 1024))])
+        self.assertEqual([], self.post(self.wr("SEND", 1024)))
+        self.assertEqual([], self.feed(ns=2 * MS))
+        self.assertEqual(1, self.delta("local_ack_timeout_err"))
+
     def test_CC_23_resends_are_paced_too(self):
         self.req(cap=CAP, knobs=self.knobs(rpg_max_rate=10))
         sent = len(self.writes(1)) + len(self.wire(4 * MS))
