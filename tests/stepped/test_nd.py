@@ -2,7 +2,7 @@
 """IPv6 neighbour discovery and echo, frames made and read by Scapy."""
 import dut
 from scapy.layers.inet6 import (ICMPv6EchoReply, ICMPv6EchoRequest, ICMPv6ND_NA, ICMPv6ND_NS,
-                                ICMPv6NDOptDstLLAddr, ICMPv6NDOptSrcLLAddr, IPv6)
+                                ICMPv6NDOptDstLLAddr, ICMPv6NDOptSrcLLAddr, IPv6, in6_chksum)
 from scapy.layers.l2 import Ether
 
 MAC, PEER_MAC = "02:00:00:00:00:11", "02:00:00:00:00:22"
@@ -74,6 +74,26 @@ class NeighbourDiscovery(dut.DutCase):
                 self.assertEqual([], [f for f in got if ICMPv6ND_NA in f])
                 self.assertNotIn(stranger, [n["mac"] for n in self.rpc("neighbor_list")])
 
+    def test_a_solicitation_ends_where_ip_says(self):
+        """What stands behind it in the frame is no target."""
+        whole = bytes(ICMPv6ND_NS(tgt=GLOBAL, cksum=0))
+        for plen in (8, 23):
+            ip = IPv6(src=PEER_GLOBAL, dst=GLOBAL, hlim=255, nh=58, plen=plen)
+            ns = bytearray(whole)
+            ns[2:4] = in6_chksum(58, ip, bytes(ns[:plen])).to_bytes(2, "big")
+            self.assertEqual([], self.ask(Ether(src=PEER_MAC, dst=MAC) / ip / bytes(ns)))
+
+    def test_the_mac_may_be_in_any_option(self):
+        """Options of other types, and of more than a unit, are skipped."""
+        self.rpc("neighbor_flush")
+        nonce = bytes([14, 2]) + bytes([1, 1, 2, 0, 0, 0, 0, 0x66] + [1, 1, 2, 0, 0, 0])
+        got = self.ask(Ether(src=PEER_MAC, dst=MAC) /
+                       IPv6(src="2001:db8::97", dst=GLOBAL, hlim=255) / ICMPv6ND_NS(tgt=GLOBAL) /
+                       nonce / ICMPv6NDOptSrcLLAddr(lladdr="02:00:00:00:00:97"))
+        self.advertised([f for f in got if ICMPv6ND_NA in f], GLOBAL, "2001:db8::97", 1)
+        self.assertEqual(["02:00:00:00:00:97"], [
+            n["mac"] for n in self.rpc("neighbor_list") if n.get("ipv6") == "2001:db8::97"])
+
     def test_advertisements_that_are_none(self):
         """RFC 4861, 7.1.2; only what is for one host can answer it."""
         self.resp()
@@ -124,12 +144,15 @@ class NeighbourDiscovery(dut.DutCase):
                                           / ICMPv6EchoRequest(data=b"there?")))
 
     def test_a_link_local_neighbour_is_asked_from_there(self):
+        """Others are asked from the port's address."""
         self.resp()
-        self.make("qp_create", **self.qp_params(
-            qp_num=0x55, ah_attr={"dest_ip": "fe80::99", "hop_limit": 64}))
-        asked = [Ether(raw) for _, raw in self.dut.run(dut.MS)]
-        self.assertEqual([(LOCAL, "fe80::99")],
-                         [(f[IPv6].src, f[ICMPv6ND_NS].tgt) for f in asked])
+        for i, (target, src) in enumerate((("fe80::99", LOCAL), ("febf::99", LOCAL),
+                                           ("2001:db8::99", GLOBAL))):
+            self.make("qp_create", **self.qp_params(
+                qp_num=0x55 + i, ah_attr={"dest_ip": target, "hop_limit": 64}))
+            asked = [Ether(raw) for _, raw in self.dut.run(dut.MS)]
+            self.assertEqual([(src, target)],
+                             [(f[IPv6].src, f[ICMPv6ND_NS].tgt) for f in asked])
 
 
 if __name__ == "__main__":

@@ -53,6 +53,17 @@ class Table(RtCase):
         self.rpc("neighbor_flush")
         self.assertIsNone(self.neighbour(PEER))
 
+    def test_RT_07_asked_for_again_when_the_link_is_back(self):
+        """Somebody else may be at its other end."""
+        self.hop_of(PEER)
+        self.run_for(150)
+        for how, state, asked in (("down", "REACHABLE", []), ("up", "STALE", [PEER])):
+            self.asked = []
+            self.dut.command("port 0 " + how)
+            self.run_for(150)
+            self.assertEqual((state, HOST[PEER], asked), (
+                *(self.neighbour(PEER)[k] for k in ("state", "mac")), self.asked[:1]))
+
     def test_RT_07_gratuitous_arp(self):
         self.hop_of(PEER)
         self.gratuitous(PEER, "02:00:00:00:00:52")

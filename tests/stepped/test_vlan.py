@@ -5,7 +5,7 @@ import struct
 from scapy.layers.inet import IP, ICMP
 from scapy.layers.inet6 import (ICMPv6EchoReply, ICMPv6EchoRequest, ICMPv6ND_NA, ICMPv6ND_NS,
                                 ICMPv6NDOptDstLLAddr, ICMPv6NDOptSrcLLAddr, IPv6)
-from scapy.layers.l2 import Dot1Q, Ether
+from scapy.layers.l2 import ARP, Dot1Q, Ether
 
 import dut
 import roce
@@ -70,6 +70,43 @@ class Hosts(dut.DutCase):
             got = self.host(tagged(Ether(src=MAC9, dst=DUT_MAC), vlan) /
                             IP(src=PEER9_4, dst=DUT4) / ICMP(id=1, seq=2) / b"ping")
             self.assertEqual([0], [p[ICMP].type for p in got])
+
+    def test_echo_of_no_host(self):
+        """Nobody has such an address: an answer would go to many, or nowhere."""
+        for src in ("0.0.0.9", "224.0.0.9", "255.255.255.255"):
+            self.assertEqual([], self.host(Ether(src=MAC9, dst=DUT_MAC) /
+                                           IP(src=src, dst=DUT4) / ICMP(id=1, seq=2)), src)
+
+    def arp(self, src, vlan=None, prio=0, **kw):
+        """Who has the DUT's address?"""
+        got = self.host(tagged(Ether(src=MAC9, dst="ff:ff:ff:ff:ff:ff"), vlan, prio) /
+                        ARP(hwsrc=MAC9, psrc=src, pdst=DUT4, **kw))
+        return [f for f in got if ARP in f]
+
+    def heard(self, ip):
+        return [n["vlan"] for n in self.rpc("neighbor_list") if n.get("ipv4") == ip]
+
+    def test_who_asks_is_a_neighbour_of_his_vlan(self):
+        """Whatever his frame's priority; a group is nobody, and an answer is no question."""
+        self.rpc("neighbor_flush")
+        for vlan, prio in ((None, 0), (7, 5), (0, 3)):
+            got = self.arp(PEER9_4, vlan, prio)
+            self.assertEqual([(MAC9, DUT_MAC, DUT4)],
+                             [(f.dst, f[ARP].hwsrc, f[ARP].psrc) for f in got])
+        self.assertEqual([None, 7], self.heard(PEER9_4))
+        self.arp("239.1.2.3")
+        self.assertEqual([], self.heard("239.1.2.3"))
+        self.assertEqual([], self.arp(PEER9_4, op=2))
+        self.assertEqual([], self.arp(PEER9_4, hwtype=6))
+
+    def test_short_frames_are_filled_up_with_zeros(self):
+        """Not with what their buffer had before."""
+        for _ in range(4):
+            self.assertEqual(1, len(self.host(Ether(src=MAC9, dst=DUT_MAC) /
+                                              IP(src=PEER9_4, dst=DUT4) / ICMP() /
+                                              (b"\xff" * 100))))
+            got = self.arp(PEER9_4)
+            self.assertEqual((60, bytes(18)), (len(got[0]), bytes(got[0])[42:]))
 
     def test_neighbour_is_asked_for(self):
         """NS at once and again; what the NA says counts."""

@@ -130,7 +130,57 @@ those_that_answered_are_not_kept(void **state UNUSED)
 		while (links_n != 0)
 			neigh_leave(&net, &links[--links_n]);
 		assert_int_equal(net.neighs.n, NEIGH_LEARNED);
+		assert_true(TAILQ_EMPTY(&net.neighs.makers)); /* nobody's share */
 	}
+}
+
+/* What was learned and is forgotten makes room for others. */
+static void
+forgotten_ones_leave_room(void **state UNUSED)
+{
+	static const uint8_t mac[6] = { 2, 0, 0, 0, 0, 9 };
+
+	for (uint32_t round = 0; round < 3; round++) {
+		for (uint32_t i = 0; i <= NEIGH_LEARNED; i++) {
+			const struct neigh_key key = key_of(1 + i);
+
+			neigh_learn(&net, &key, mac, true);
+		}
+		assert_int_equal(net.neighs.n, NEIGH_LEARNED);
+		neigh_flush(&net, -1);
+		assert_int_equal(net.neighs.n, 0);
+	}
+}
+
+static int new_mac_rc;
+static uint32_t new_macs;
+
+static int
+new_mac(void *ctx UNUSED, struct neigh_link *link UNUSED)
+{
+	new_macs++;
+	return new_mac_rc;
+}
+
+/* Without room for its message a path is told in a later turn, and then once. */
+static void
+paths_are_told_later(void **state UNUSED)
+{
+	static const uint8_t mac[6] = { 2, 0, 0, 0, 0, 9 };
+	const struct neigh_key key = key_of(1);
+
+	net.up.new_mac = new_mac;
+	assert_int_equal(use(GREEDY, 1), 0);
+	assert_int_equal(use(OTHER, 1), 0);
+	neigh_learn(&net, &key, mac, true);
+	new_mac_rc = -EAGAIN;
+	for (new_macs = 0; new_macs < 3;)
+		neigh_poll(&net);
+	new_mac_rc = 0;
+	neigh_poll(&net);
+	assert_int_equal(new_macs, 3 + 2);
+	neigh_poll(&net);
+	assert_int_equal(new_macs, 3 + 2);
 }
 
 /* Who goes on using an entry has it from then on. */
@@ -206,6 +256,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(many_users_cannot, begin, end),
 		cmocka_unit_test_setup_teardown(it_is_given_back, begin, end),
 		cmocka_unit_test_setup_teardown(those_that_answered_are_not_kept, begin, end),
+		cmocka_unit_test_setup_teardown(forgotten_ones_leave_room, begin, end),
+		cmocka_unit_test_setup_teardown(paths_are_told_later, begin, end),
 		cmocka_unit_test_setup_teardown(what_others_use_is_theirs, begin, end),
 		cmocka_unit_test_setup_teardown(chosen_addresses_do_not_fall_together, begin, end),
 	};
