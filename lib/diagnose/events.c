@@ -303,8 +303,9 @@ qp_event(struct diagnose *dg, struct admin_qp *rec, const struct ring_aeq_event 
 		add(dg, &out);
 		break;
 	case AEQ_CLASS_ABNORMAL:
-		if (e->state == QPS_ERR)
-			add(dg, &out); /* its worker has carried it out */
+		/* Has its worker carried it out? UC's and UD's may lead to SQE (QP-11). */
+		if (e->state == QPS_ERR || e->state == QPS_SQE)
+			add(dg, &out);
 		else
 			abnormal(dg, rec, e);
 		break;

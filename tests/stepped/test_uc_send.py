@@ -128,6 +128,16 @@ class SendQueueError(dut_uc.UcCase):
         self.assertEqual([(0, "SUCCESS")], self.statuses("rcq"))
         self.assertEqual(b"taken", self.slot(0, 5))
 
+    def test_UC_15_QP_11_AEQ_11_an_event_beside_it(self):
+        """ae.with_cqe: the event comes with the completion, and nothing else is different."""
+        self.req(recv=4, knobs={"ae.with_cqe": "on"})
+        self.post(self.wr("SEND", sg_list=BAD))
+        self.assertEqual([(100, "LOC_PROT_ERR")], self.statuses())
+        self.assertEqual(("SQE", [("QP_ACCESS_ERR", QPN)]), (self.state(), self.event_types()))
+        self.assertEqual(100, self.rpc("qp_explain", qp_num=QPN)["error"]["request"]["wr_id"])
+        self.quiet(self.peer.send_only(E, b"taken"))
+        self.assertEqual([(0, "SUCCESS")], self.statuses("rcq"))
+
     def test_UC_15_posted_in_sqe_is_flushed(self):
         self.broken()
         self.assertEqual([], self.post(self.wr("SEND", 8), self.wr("SEND", 8)))

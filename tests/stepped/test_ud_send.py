@@ -264,6 +264,19 @@ class SendQueueError(dut_ud.UdCase):
         self.assertEqual([(103, "WR_FLUSH_ERR"), (104, "WR_FLUSH_ERR")], self.statuses())
         self.assertEqual("SQE", self.state())
 
+    def test_UD_16_AEQ_11_an_event_beside_it(self):
+        """ae.with_cqe: the event comes with the completion, and nothing else is different."""
+        self.sender(knobs={"ae.with_cqe": "on"})
+        self.post(self.wr(64), self.wr(sg_list=BAD), self.wr(64))
+        self.assertEqual([(100, "SUCCESS"), (101, "LOC_PROT_ERR"), (102, "WR_FLUSH_ERR")],
+                         self.statuses())
+        self.assertEqual(("SQE", [("QP_ACCESS_ERR", QPN)]), (self.state(), self.event_types()))
+        self.quiet(self.datagram(b"taken"))
+        self.received((0, b"taken"))
+        self.rpc("qp_modify", qp_num=QPN, qp_state="RTS")
+        self.assertEqual(1, len(self.post(self.wr(8))))
+        self.succeeded(103)
+
     def test_UD_17_back_to_rts(self):
         for kw in ({}, {"cur_qp_state": "SQE"}, {"qkey": 0x22222222}):
             self.broken()
