@@ -63,9 +63,9 @@ void
 explain_error(const json_t *e)
 {
 	static const char *const request[] = { "queue", "wr_id", "opcode", "length", "remote_addr",
-		"rkey", NULL };
+		"rkey", "dest_ip", "remote_qpn", NULL };
 	static const char *const request_labels[] = { "", "wr_id ", "", "length ", "remote_addr ",
-		"rkey ", NULL };
+		"rkey ", "to ", "QP ", NULL };
 	static const char *const packet[] = { "opcode_name", "psn", "length", NULL };
 	static const char *const packet_labels[] = { "", "PSN ", "payload ", NULL };
 	static const char *const peer[] = { "ip", "mac", "qp_num", NULL };

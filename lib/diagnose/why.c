@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "why.h"
 
+#include <arpa/inet.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -414,6 +415,22 @@ why_wr_opcode(uint8_t opcode)
 	return conf_name_of(conf_names_wr_opcode, opcode);
 }
 
+/* Where a datagram was to go; null: its address handle is gone. */
+static void
+set_destination(json_t *o, const struct qp_failure *f)
+{
+	char text[INET6_ADDRSTRLEN];
+
+	if (!f->datagram)
+		return;
+	json_object_set_new(o, "dest_ip",
+		f->dest_family != 0 && inet_ntop(f->dest_family == 6 ? AF_INET6 : AF_INET,
+					       f->dest_ip, text, sizeof(text)) != NULL
+			? json_string(text)
+			: json_null());
+	json_object_set_new(o, "remote_qpn", json_integer(f->remote_qpn));
+}
+
 json_t *
 why_request(const struct qp_failure *f)
 {
@@ -435,5 +452,6 @@ why_request(const struct qp_failure *f)
 		json_object_set_new(o, "remote_addr", conf_json_hex(f->remote_addr));
 		json_object_set_new(o, "rkey", conf_json_hex(f->rkey));
 	}
+	set_destination(o, f);
 	return o;
 }

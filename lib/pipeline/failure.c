@@ -199,6 +199,26 @@ pipeline_failure_of_local(
 	f->mem = *m;
 }
 
+/** Where a datagram was to go, as long as its address handle says so. */
+static void
+destination_of(const struct worker *w, const struct qp *qp, const struct requester_wr *wr,
+	struct qp_failure *f)
+{
+	struct qp_ah_dest to;
+	const uint8_t *l3;
+
+	f->datagram = true;
+	f->remote_qpn = (uint32_t)wr->remote_addr & PSN_MASK;
+	if (!qp_ah_copy(w->ahs, wr->rkey, qp->pd, qp->port, &to))
+		return;
+	l3 = to.tmpl.bytes + to.tmpl.l3_off;
+	f->dest_family = to.tmpl.ipv6 != 0 ? 6 : 4;
+	if (f->dest_family == 6)
+		memcpy(f->dest_ip, l3 + 24, 16);
+	else
+		memcpy(f->dest_ip, l3 + 16, 4);
+}
+
 void
 pipeline_failure_of_send(struct worker *w, struct qp *qp, const struct requester_verdict *v)
 {
@@ -222,7 +242,9 @@ pipeline_failure_of_send(struct worker *w, struct qp *qp, const struct requester
 	f->opcode = wr->opcode;
 	f->length = wr->len;
 	f->fed = is_fed(qp);
-	if (verbs_wr_has(wr->opcode, WR_HAS_REMOTE)) {
+	if ((qp->flags & QPF_DATAGRAM) != 0) {
+		destination_of(w, qp, wr, f);
+	} else if (verbs_wr_has(wr->opcode, WR_HAS_REMOTE)) {
 		f->remote_addr = wr->remote_addr;
 		f->rkey = wr->rkey;
 	}

@@ -58,6 +58,11 @@ struct qp_failure {
 	uint8_t work;      /* enum qp_failed_work */
 	uint8_t opcode;    /* ibv_wr_opcode */
 	bool fed;          /* the dataplane posted it: wr_id says nothing */
+	/* ... of a datagram */
+	bool datagram;
+	uint8_t dest_family; /* 4, 6; 0: its address handle is gone */
+	uint8_t dest_ip[16];
+	uint32_t remote_qpn;
 };
 
 #endif

@@ -76,6 +76,18 @@ class Datagrams(dut_ud.UdCase):
                              [(f.qpn, f.ttl) for f in got])
             self.cqes()
 
+    def test_UD_05_where_what_failed_was_to_go(self):
+        """Told with the failure, in the event, and when the queue pair is gone."""
+        self.sender(knobs={"ae.with_cqe": "on"})
+        self.post(self.wr(8), self.wr(sg_list=BAD, ud=self.to(3)), self.wr(8))
+        want = {"queue": "send", "wr_id": 101, "opcode": "SEND", "length": 64,
+                "dest_ip": self.address(3)["dest_ip"], "remote_qpn": 0x33}
+        self.assertEqual(want, self.rpc("qp_explain", qp_num=QPN)["error"]["request"])
+        self.assertEqual([want], [e["request"] for e in self.events()])
+        self.rpc("qp_destroy", qp_num=QPN)
+        self.made.remove(("qp_destroy", {"qp_num": QPN}))
+        self.assertEqual(want, self.rpc("qp_post_mortem", qp_num=QPN)[0]["error"]["request"])
+
     def test_UD_07_highest_bit_of_the_qkey(self):
         self.sender()
         got = self.post(*[self.wr(8, ud=self.to(qkey=k))
