@@ -210,7 +210,7 @@ mld_receive(struct net *net, const struct frame_in *f)
 		return;
 	}
 	len = payload - skip;
-	if (mld[0] != MLD_QUERY || mld[1] != 0 || (len > MLD_LEN && len < MLD_QUERY_2_LEN) ||
+	if (mld[0] != MLD_QUERY || (len > MLD_LEN && len < MLD_QUERY_2_LEN) ||
 		frames_checksum6(ip, mld, len) != 0) {
 		net->frames.rx_ignored++;
 		return;
