@@ -381,7 +381,8 @@ class Failures(Case):
             op.call("mr_deregister", name="mr")
             op.call("cq_destroy", name="cq")
             op.call("pd_dealloc", name="pd")
-        self.assertLess(longest[0], TURN_S)
+        # 2 ms; 5.3 were seen beside six busy programs a CPU. To look at each takes 15.
+        self.assertLess(longest[0], 2 * TURN_S)
         self.assertEqual(40, len(events))
         self.assertIn("is no region's", events[0]["detail"])
         self.assertIn("was not looked for", events[-1]["detail"])
