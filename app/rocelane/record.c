@@ -168,6 +168,25 @@ cut(const struct record *r)
 		log_error("record: its last block is cut short: %s", strerror(errno));
 }
 
+/* What every interface lacks. @return bytes that are in the file now, as put(). */
+static uint64_t
+statistics_put(const struct record *r, uint64_t *lost)
+{
+	uint8_t block[PCAPNG_LOST_BYTES];
+	uint64_t done = 0;
+
+	*lost = 0;
+	for (uint32_t i = 0; i < r->ports_n; i++) {
+		const uint64_t n = atomic_load_explicit(&r->lost[i], memory_order_relaxed);
+		const uint32_t len = trace_pcapng_lost(block, i, r->since + r->clock(), n);
+
+		*lost += n;
+		if (done == (uint64_t)i * PCAPNG_LOST_BYTES)
+			done += put(r, block, len);
+	}
+	return done;
+}
+
 /* @return is there perhaps more? */
 static bool
 drain(struct record *r, struct lane *l)
@@ -178,20 +197,27 @@ drain(struct record *r, struct lane *l)
 	const uint64_t fits = n <= left ? n : whole_blocks(r, l, tail, left);
 	const uint64_t at = tail & (r->room - 1), first = RTE_MIN(fits, r->room - at);
 	const uint64_t statistics = (uint64_t)r->ports_n * PCAPNG_LOST_BYTES;
-	uint64_t done;
+	uint64_t done, room, lost;
 
 	if (n == 0 || atomic_load_explicit(&r->full, memory_order_relaxed))
 		return false;
 	done = put(r, l->bytes + at, first);
 	if (done == first)
 		done += put(r, l->bytes, fits - first);
-	if (done < fits) /* the end of the file is for its statistics */
-		done = whole_blocks(r, l, tail, done > statistics ? done - statistics : 0);
+	/*
+	 * The end of the file is for its statistics: they are there each time, and what comes next
+	 * is written over them. So there is room for them when no more fits.
+	 */
+	room = done + (done == fits ? statistics_put(r, &lost) : 0);
+	if (room < fits + statistics)
+		done = whole_blocks(r, l, tail, room > statistics ? room - statistics : 0);
 	r->written += done;
 	atomic_store_explicit(&l->tail, tail + done, memory_order_release);
-	if (done == n)
+	if (room >= fits + statistics && lseek(r->fd, (off_t)r->written, SEEK_SET) < 0)
+		log_error("record: %s", strerror(errno));
+	if (done == n && room >= fits + statistics)
 		return true;
-	if (done < fits)
+	if (room < fits + statistics)
 		cut(r);
 	else
 		log_error("record: the file has its 1 GiB, and ends here");
@@ -303,28 +329,6 @@ record_open(int fd, const struct conf *conf, uint64_t (*clock)(void), struct rec
 	return rc;
 }
 
-/* What every interface lacks; @return how many packets in all. */
-static uint64_t
-statistics_put(struct record *r)
-{
-	uint8_t block[PCAPNG_LOST_BYTES];
-	uint64_t lost = 0;
-	bool good = true;
-
-	for (uint32_t i = 0; i < r->ports_n; i++) {
-		const uint64_t n = atomic_load_explicit(&r->lost[i], memory_order_relaxed);
-		const uint32_t len = trace_pcapng_lost(block, i, r->since + r->clock(), n);
-
-		lost += n;
-		good = good && put(r, block, len) == len;
-		if (good)
-			r->written += len;
-	}
-	if (!good)
-		cut(r);
-	return lost;
-}
-
 void
 record_close(struct record *r)
 {
@@ -336,7 +340,8 @@ record_close(struct record *r)
 	pthread_join(r->thread, NULL);
 	for (uint32_t i = 0; i < r->lanes_n; i++)
 		lose(r, &r->lanes[i]);
-	lost = statistics_put(r);
+	if (statistics_put(r, &lost) < (uint64_t)r->ports_n * PCAPNG_LOST_BYTES)
+		cut(r);
 	if (lost != 0)
 		log_error("record: %llu packets are not in the file", (unsigned long long)lost);
 	give_back(r);
