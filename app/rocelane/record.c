@@ -198,6 +198,7 @@ drain(struct record *r, struct lane *l)
 	const uint64_t at = tail & (r->room - 1), first = RTE_MIN(fits, r->room - at);
 	const uint64_t statistics = (uint64_t)r->ports_n * PCAPNG_LOST_BYTES;
 	uint64_t done, room, lost;
+	bool takes_more;
 
 	if (n == 0 || atomic_load_explicit(&r->full, memory_order_relaxed))
 		return false;
@@ -209,15 +210,16 @@ drain(struct record *r, struct lane *l)
 	 * is written over them. So there is room for them when no more fits.
 	 */
 	room = done + (done == fits ? statistics_put(r, &lost) : 0);
-	if (room < fits + statistics)
+	takes_more = room == fits + statistics;
+	if (!takes_more)
 		done = whole_blocks(r, l, tail, room > statistics ? room - statistics : 0);
 	r->written += done;
 	atomic_store_explicit(&l->tail, tail + done, memory_order_release);
-	if (room >= fits + statistics && lseek(r->fd, (off_t)r->written, SEEK_SET) < 0)
+	if (takes_more && lseek(r->fd, (off_t)r->written, SEEK_SET) < 0)
 		log_error("record: %s", strerror(errno));
-	if (done == n && room >= fits + statistics)
+	if (takes_more && done == n)
 		return true;
-	if (room < fits + statistics)
+	if (!takes_more)
 		cut(r);
 	else
 		log_error("record: the file has its 1 GiB, and ends here");
