@@ -96,8 +96,10 @@ find_fd(const struct convert_part *p)
 	return fd >= 0 ? fd : open_it(mapping, p);
 }
 
-/* A range of shared memory: of one file, in a row, in as many mappings as there are. A mapping of
- * huge pages is not merged with its neighbours by the kernel, and DPDK makes one for each page. */
+/*
+ * A range of shared memory: of one file, in a row, in as many mappings as there are. The kernel
+ * does not merge mappings of huge pages, and DPDK makes one for each page.
+ */
 struct range {
 	uintptr_t at; /* of what is not known yet */
 	uintptr_t end;
