@@ -186,9 +186,10 @@ enum { BROKER_IDLE = 160 };
 
 /**
  * Each piece of a region is a mapping, beside the one that it is a piece of. A connection has so
- * many pieces in any case, and all together so many beyond that.
+ * many pieces in any case, and all together so many beyond that, and what vm.max_map_count is above
+ * 65,530.
  */
-enum { BROKER_JOINED = 16, BROKER_JOINED_ALL = 2048 };
+enum { BROKER_JOINED = 16, BROKER_JOINED_ALL = 6144 };
 
 /** A piece of a region, of a memfd of its own: whole pages. */
 struct broker_piece {
@@ -216,6 +217,24 @@ struct broker_terms {
  */
 int broker_memory_get(
 	struct broker_conn *c, const struct broker_terms *t, struct broker_gift *gift);
+/* ---- broker_lay.c ---------------------------------------------------------------------------- */
+
+/**
+ * The thread's. Lay files into memory of terms.length bytes, from terms.offset on, each behind the
+ * one before; 0: begin anew. They are not sealed: terms.any is a must. @return 0; -ENOENT: that is
+ * not where the last one ended; -ENFILE: there are too many pieces already; -EINVAL: not of whole
+ * pages, or more than there is room for; as broker_memory_get(). All is gone if it fails.
+ */
+int broker_memory_lay(struct broker_conn *c, const struct broker_terms *t);
+/**
+ * The thread's. All of that, and no further file. @return 0 with gift->memory; -ENOENT: nothing was
+ * laid, or not all of it; -ERANGE.
+ */
+int broker_memory_laid(
+	struct broker_conn *c, const struct broker_terms *t, struct broker_gift *gift);
+
+/* ---- broker_memory.c ------------------------------------------------------------------------- */
+
 /** The thread's: throw the oldest descriptors away, so many or all that came. */
 void broker_fds_drop(struct broker_conn *c, size_t n);
 /** Where byte `offset` of the memfd is. */

@@ -36,6 +36,7 @@ struct broker_memory {
 	uint64_t head;                    /* where it is in the area */
 	struct broker_memory *pieces[BROKER_FDS]; /* that it consists of: it uses each */
 	uint32_t pieces_n;
+	uint32_t laid_n; /* files that lie in it, one behind the other (broker_lay.c) */
 	struct mem_area area;
 };
 
@@ -95,6 +96,8 @@ struct broker_conn {
 	uint32_t idle;   /* of them, those without a use */
 	uint32_t joined; /* pieces of regions */
 	uint32_t last_memory;
+	struct broker_memory *laid; /* files are laid into it, or NULL; a use of it is ours */
+	uint64_t laid_to;           /* so far */
 };
 
 /*
@@ -135,6 +138,24 @@ struct broker {
 	uint64_t tried_ms; /* when some of them had their turn */
 	uint64_t nudged_ms;
 };
+
+/* ---- broker_memory.c: the thread's ------------------------------------------------------- */
+
+/** @return 0 with room for so many bytes more, or -EFBIG. */
+int broker_memory_room(struct broker_conn *c, const struct broker_terms *t, uint64_t bytes);
+/** Pieces are mappings: take room for so many. @return false: there is none. */
+bool broker_pieces_take(struct broker_conn *c, uint32_t n);
+/** It is mapped: from now on the connection has it. */
+void broker_memory_add(struct broker_memory *m);
+/** A use of it ends. */
+void broker_memory_drop(struct broker_memory *m);
+
+/* ---- broker_lay.c ---------------------------------------------------------------------------- */
+
+/** What is laid and not taken goes. */
+void broker_laid_end(struct broker_conn *c);
+
+/* ---- broker.c -------------------------------------------------------------------------------- */
 
 /** Add one to an eventfd of ours. */
 void broker_wake_fd(int fd);

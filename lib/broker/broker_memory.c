@@ -2,6 +2,7 @@
 /* Memory that a client made: mapped once for each memfd, by the connection's thread alone. */
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -11,6 +12,8 @@
 #include "broker_conn.h"
 #include "fds.h"
 #include "invariant.h"
+
+#define USUAL_MAPS 65530 /* mappings that Linux allows a process by default */
 
 /*
  * What all connections have taken: another connection of the same process may have the same memory,
@@ -57,14 +60,30 @@ take_again(struct broker_memory *m, uint64_t size)
 
 /* Pieces of regions, of all connections: those beyond what each has in any case. */
 static _Atomic uint32_t beyond;
+static uint32_t beyond_max = BROKER_JOINED_ALL;
+static pthread_once_t beyond_known = PTHREAD_ONCE_INIT;
 
-static bool
-pieces_take(struct broker_conn *c, uint32_t n)
+static void
+learn_beyond(void)
+{
+	FILE *f = fopen("/proc/sys/vm/max_map_count", "re");
+	unsigned int maps;
+
+	if (f == NULL)
+		return;
+	if (fscanf(f, "%9u", &maps) == 1 && maps > USUAL_MAPS)
+		beyond_max += maps - USUAL_MAPS;
+	fclose(f);
+}
+
+bool
+broker_pieces_take(struct broker_conn *c, uint32_t n)
 {
 	const uint32_t own = c->joined < BROKER_JOINED ? BROKER_JOINED - c->joined : 0;
 	const uint32_t more = n > own ? n - own : 0;
 
-	if (more != 0 && atomic_fetch_add(&beyond, more) + more > BROKER_JOINED_ALL) {
+	pthread_once(&beyond_known, learn_beyond);
+	if (more != 0 && atomic_fetch_add(&beyond, more) + more > beyond_max) {
 		atomic_fetch_sub(&beyond, more);
 		return false;
 	}
@@ -97,7 +116,7 @@ unmap(struct broker_memory *m)
 	c->idle--;
 	atomic_fetch_sub_explicit(&c->mapped, m->area.len, memory_order_relaxed);
 	mem_area_destroy(&m->area);
-	pieces_give(c, m->pieces_n);
+	pieces_give(c, m->pieces_n + m->laid_n);
 	release_all(m->pieces, m->pieces_n);
 	free(m);
 }
@@ -130,14 +149,12 @@ trim_idle(struct broker_conn *c)
 	}
 }
 
-/* In the thread: uses have ended. A put() that finds `puts` at 0 comes back here. */
 static void
-run_put(struct broker_job *job)
+less(struct broker_memory *m, uint32_t uses)
 {
-	struct broker_memory *m = (struct broker_memory *)(void *)job;
 	struct broker_conn *c = m->conn;
 
-	m->users -= atomic_exchange_explicit(&m->puts, 0, memory_order_acq_rel);
+	m->users -= uses;
 	if (m->users != 0)
 		return;
 	c->idle++;
@@ -145,6 +162,21 @@ run_put(struct broker_job *job)
 		unmap(m);
 	else
 		trim_idle(c);
+}
+
+/* In the thread: uses have ended. A put() that finds `puts` at 0 comes back here. */
+static void
+run_put(struct broker_job *job)
+{
+	struct broker_memory *m = (struct broker_memory *)(void *)job;
+
+	less(m, atomic_exchange_explicit(&m->puts, 0, memory_order_acq_rel));
+}
+
+void
+broker_memory_drop(struct broker_memory *m)
+{
+	less(m, 1);
 }
 
 void
@@ -214,6 +246,7 @@ broker_memories_end(struct broker_conn *c)
 {
 	struct broker_memory *m, *next;
 
+	broker_laid_end(c);
 	for (m = TAILQ_FIRST(&c->memories); m != NULL; m = next) {
 		next = TAILQ_NEXT(m, all);
 		if (m->users == 0)
@@ -235,9 +268,8 @@ find(struct broker_conn *c, const struct stat *st)
 	return NULL;
 }
 
-/* @return 0 with room for so many bytes more, or -EFBIG. */
-static int
-room_for(struct broker_conn *c, const struct broker_terms *t, uint64_t bytes)
+int
+broker_memory_room(struct broker_conn *c, const struct broker_terms *t, uint64_t bytes)
 {
 	const uint64_t other = atomic_load_explicit(&c->counted_bytes, memory_order_relaxed);
 
@@ -279,8 +311,8 @@ map(struct broker_memory *m, int fd, const struct stat *st, const struct broker_
 	return rc;
 }
 
-static void
-add(struct broker_memory *m)
+void
+broker_memory_add(struct broker_memory *m)
 {
 	struct broker_conn *c = m->conn;
 
@@ -296,7 +328,7 @@ map_new(struct broker_conn *c, int fd, const struct stat *st, const struct broke
 	struct broker_memory **out)
 {
 	struct broker_memory *m;
-	int rc = room_for(c, t, t->any ? t->length : (uint64_t)st->st_size);
+	int rc = broker_memory_room(c, t, t->any ? t->length : (uint64_t)st->st_size);
 
 	if (rc != 0)
 		return rc;
@@ -309,7 +341,7 @@ map_new(struct broker_conn *c, int fd, const struct stat *st, const struct broke
 		free(m);
 		return rc;
 	}
-	add(m);
+	broker_memory_add(m);
 	*out = m;
 	return 0;
 }
@@ -373,10 +405,10 @@ join(struct broker_memory *m, const struct broker_terms *t)
 	}
 	if (t->offset > bytes || t->length > bytes - t->offset)
 		return -ERANGE;
-	rc = room_for(m->conn, t, bytes);
+	rc = broker_memory_room(m->conn, t, bytes);
 	if (rc != 0)
 		return rc;
-	if (!pieces_take(m->conn, m->pieces_n))
+	if (!broker_pieces_take(m->conn, m->pieces_n))
 		return -ENFILE;
 	m->size = bytes;
 	m->once = true;
@@ -409,7 +441,7 @@ get_pieces(struct broker_conn *c, const struct broker_terms *t, struct broker_me
 		rc = join(m, t);
 	}
 	if (rc == 0) {
-		add(m);
+		broker_memory_add(m);
 		*out = m;
 		return 0;
 	}

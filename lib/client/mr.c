@@ -2,6 +2,7 @@
 /* Regions: of memory that librocelane gave out, and of the application's own memfds. */
 #include <errno.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "client_priv.h"
 
@@ -13,6 +14,7 @@ struct request {
 	uint64_t offset; /* in the memfd, or from the first piece's first byte */
 	const struct rl_mr_piece *pieces;
 	uint32_t pieces_n;
+	bool laid; /* of files that the dataplane has already */
 	void *addr;
 	size_t length;
 	int access;
@@ -21,14 +23,14 @@ struct request {
 };
 
 static json_t *
-pieces_of(const struct request *q)
+pieces_of(const struct rl_mr_piece *pieces, uint32_t n)
 {
 	json_t *all = json_array();
 
-	for (uint32_t i = 0; i < q->pieces_n; i++)
+	for (uint32_t i = 0; i < n; i++)
 		json_array_append_new(
-			all, json_pack("{s:I, s:I}", "offset", (json_int_t)q->pieces[i].offset,
-				     "length", (json_int_t)q->pieces[i].length));
+			all, json_pack("{s:I, s:I}", "offset", (json_int_t)pieces[i].offset,
+				     "length", (json_int_t)pieces[i].length));
 	return all;
 }
 
@@ -49,7 +51,9 @@ ask(struct context *ctx, const char *method, json_t *more, struct rl_pd *pd,
 		json_object_update(params, more);
 	json_decref(more);
 	if (q->pieces_n != 0)
-		json_object_set_new(params, "pieces", pieces_of(q));
+		json_object_set_new(params, "pieces", pieces_of(q->pieces, q->pieces_n));
+	if (q->laid)
+		json_object_set_new(params, "laid", json_true());
 	for (uint32_t i = 0; i < q->pieces_n; i++)
 		fds[n++] = q->pieces[i].fd;
 	return client_call_fds(ctx, method, params, fds, n, result);
@@ -317,6 +321,66 @@ rl_rereg_mr_pieces(struct rl_mr *mr, int flags, struct rl_pd *pd, const struct r
 	const int rc = of_pieces(&q, pieces, n);
 
 	return rc != 0 ? rc : rereg_fd(mr, flags, pd, &q);
+}
+
+/* ---- of many files --------------------------------------------------------------------------- */
+
+/* Lock held. As many as go with one message, closed here. @param at out: where they end. */
+static int
+lay_some(struct context *ctx, const struct rl_mr_files *f, uint32_t from, uint64_t *at)
+{
+	struct rl_mr_piece pieces[RL_MR_PIECES];
+	int fds[RL_MR_PIECES], rc = 0;
+	const uint64_t begin = *at;
+	uint32_t n = 0;
+
+	while (n < RL_MR_PIECES && from + n < f->n && rc == 0) {
+		rc = f->open(f->ctx, from + n, &pieces[n]);
+		if (rc != 0)
+			break;
+		fds[n] = pieces[n].fd;
+		*at += pieces[n++].length;
+	}
+	if (rc != 0)
+		rc = client_fail(-rc, "file %u of the region cannot be opened", from + n);
+	else
+		rc = client_call_fds(ctx, "client_memory_lay",
+			json_pack("{s:I, s:I, s:o}", "length", (json_int_t)f->length, "offset",
+				(json_int_t)begin, "pieces", pieces_of(pieces, n)),
+			fds, n, NULL);
+	while (n != 0)
+		close(fds[--n]);
+	return rc;
+}
+
+int
+rl_reg_mr_files(struct rl_pd *pd, const struct rl_mr_files *files, uint64_t offset, void *addr,
+	size_t length, int access, struct rl_mr **out)
+{
+	const struct request q = { .fd = -1,
+		.offset = offset,
+		.laid = true,
+		.addr = addr,
+		.length = length,
+		.access = access,
+		.once = true };
+	struct context *ctx = context_of(pd->context);
+	struct mr *mr = NULL;
+	uint64_t at = 0;
+	int rc = 0;
+
+	*out = NULL;
+	if (files->n == 0)
+		return client_fail(EINVAL, "no files");
+	client_lock(ctx);
+	for (uint32_t i = 0; i < files->n && rc == 0; i += RL_MR_PIECES)
+		rc = lay_some(ctx, files, i, &at);
+	if (rc == 0)
+		rc = mr_new(ctx, pd, &q, &mr);
+	client_unlock(ctx);
+	if (rc == 0)
+		*out = &mr->pub;
+	return rc;
 }
 
 /* ---- their end ------------------------------------------------------------------------------- */

@@ -43,25 +43,25 @@ touch(uint8_t *base, size_t len, size_t page)
 
 /* Every page now: a failure is reported here, and no worker waits for a page later. */
 static int
-populate(const struct mem_area *a)
+populate(uint8_t *base, size_t len, size_t page)
 {
-	for (size_t at = 0; at < a->len;) {
-		size_t n = a->page_size > PIECE ? a->page_size : PIECE;
+	for (size_t at = 0; at < len;) {
+		size_t n = page > PIECE ? page : PIECE;
 		int rc = -1;
 
-		n = n < a->len - at ? n : a->len - at;
+		n = n < len - at ? n : len - at;
 		errno = EINVAL;
 #ifdef MADV_POPULATE_WRITE
-		rc = madvise(a->base + at, n, MADV_POPULATE_WRITE);
+		rc = madvise(base + at, n, MADV_POPULATE_WRITE);
 #endif
 		if (rc != 0 && errno == EINTR)
 			continue;
 		if (rc != 0 && errno != EINVAL)
 			return errno == EFAULT ? -ENOMEM : -errno;
 		if (rc != 0)
-			touch(a->base + at, n, a->page_size);
+			touch(base + at, n, page);
 		/* A worker must not wait for swap, either; where we may not, it might. */
-		(void)!mlock(a->base + at, n);
+		(void)!mlock(base + at, n);
 		at += n;
 	}
 	return 0;
@@ -100,7 +100,7 @@ fill_and_guard(struct mem_area *a)
 	int rc = mem_guard_add(a);
 
 	if (rc == 0)
-		rc = populate(a);
+		rc = populate(a->base, a->len, a->page_size);
 	if (rc == 0 && mem_guard_is_hit(a))
 		rc = -ENOMEM;
 	if (rc != 0)
@@ -254,6 +254,15 @@ mem_area_join(struct mem_area *a, const struct mem_part *parts, uint32_t n)
 	return fill_and_guard(a);
 }
 
+/* Holes are filled at the dataplane's cost. */
+static bool
+has_room_for_holes(const struct stat *st, uint64_t bytes)
+{
+	const uint64_t there = (uint64_t)st->st_blocks * 512;
+
+	return bytes <= there || bytes - there <= mem_available_bytes();
+}
+
 int
 mem_area_adopt(struct mem_area *a, int fd, uint64_t offset, uint64_t len, uint8_t **host)
 {
@@ -271,9 +280,7 @@ mem_area_adopt(struct mem_area *a, int fd, uint64_t offset, uint64_t len, uint8_
 	bytes = (offset + len - from + page - 1) & ~(uint64_t)(page - 1);
 	if (bytes < len || bytes > SIZE_MAX)
 		return -ERANGE;
-	/* Holes are filled at the dataplane's cost. */
-	if (bytes > (uint64_t)st.st_blocks * 512 &&
-		bytes - (uint64_t)st.st_blocks * 512 > mem_available_bytes())
+	if (!has_room_for_holes(&st, bytes))
 		return -ENOMEM;
 	rc = map(a, fd, from, bytes, page);
 	if (rc == 0)
@@ -283,4 +290,101 @@ mem_area_adopt(struct mem_area *a, int fd, uint64_t offset, uint64_t len, uint8_
 	ASSERT(offset - from + len <= a->len);
 	*host = a->base + (offset - from);
 	return 0;
+}
+
+/* ---- one file behind the other --------------------------------------------------------------- */
+
+/* From a multiple of `page` on. @return the begin, or NULL. */
+static uint8_t *
+reserve(size_t len, size_t page)
+{
+	const size_t more = page - (size_t)sysconf(_SC_PAGESIZE);
+	uint8_t *at = mmap(
+		NULL, len + more, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	size_t before;
+
+	if (at == MAP_FAILED)
+		return NULL;
+	before = -(uintptr_t)at & (page - 1);
+	if (before != 0)
+		munmap(at, before);
+	if (before != more)
+		munmap(at + before + len, more - before);
+	return at + before;
+}
+
+int
+mem_area_reserve(struct mem_area *a, size_t len, int fd)
+{
+	struct stat st;
+	size_t page;
+	int rc = check(fd, 0, 0, 1, &st);
+
+	*a = (struct mem_area){ .fd = -1, .node = -1 };
+	if (rc == 0)
+		rc = page_of(fd, &st, &page);
+	if (rc != 0)
+		return rc;
+	if (len == 0 || len % page != 0 || len > SIZE_MAX / 2)
+		return -EINVAL;
+	a->base = reserve(len, page);
+	if (a->base == NULL)
+		return -ENOMEM;
+	a->len = len;
+	a->page_size = page;
+	rc = mem_guard_add(a);
+	if (rc != 0)
+		mem_area_destroy(a);
+	return rc;
+}
+
+/*
+ * Map it in place of what is there. Where that fails, the kernel may have taken away what was
+ * there, and another thread may have mapped something since: this place is left to itself, and the
+ * area ends.
+ */
+static int
+put(struct mem_area *a, size_t at, int fd, uint64_t offset, size_t len)
+{
+	uint8_t *const end = a->base + at + len;
+
+	if (mmap(a->base + at, len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
+		    (off_t)offset) != MAP_FAILED)
+		return 0;
+	mem_guard_remove(a);
+	if (at != 0)
+		munmap(a->base, at);
+	if (at + len != a->len)
+		munmap(end, a->len - at - len);
+	*a = (struct mem_area){ .fd = -1, .node = -1 };
+	return -ENOMEM;
+}
+
+int
+mem_area_lay(struct mem_area *a, size_t at, int fd, uint64_t offset, uint64_t len)
+{
+	struct mem_area first;
+	struct stat st;
+	size_t page;
+	int rc = check(fd, 0, offset, len, &st);
+
+	if (rc == 0)
+		rc = page_of(fd, &st, &page);
+	if (rc != 0)
+		return rc;
+	if (page != a->page_size || (at | offset | len) % page != 0 || at > a->len ||
+		len > a->len - at)
+		return -EINVAL;
+	if (!has_room_for_holes(&st, len))
+		return -ENOMEM;
+	/* Elsewhere first: what it is refused for, it is refused for here. */
+	rc = map(&first, fd, offset, len, page);
+	if (rc != 0)
+		return rc;
+	rc = put(a, at, fd, offset, len);
+	mem_area_destroy(&first);
+	if (rc != 0)
+		return rc;
+	rc = populate(a->base + at, len, page);
+	return rc == 0 && mem_guard_is_hit(a) ? -ENOMEM : rc;
 }

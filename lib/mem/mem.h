@@ -81,6 +81,17 @@ struct mem_part {
  */
 int mem_area_join(struct mem_area *a, const struct mem_part *parts, uint32_t n);
 /**
+ * Addresses for files of a client's, one behind the other. Nothing may be touched there before
+ * mem_area_lay() has filled it. @param fd of the first file: all must have pages of its size.
+ * @return as mem_area_adopt(); -EINVAL: not of whole pages.
+ */
+int mem_area_reserve(struct mem_area *a, size_t len, int fd);
+/**
+ * Map [offset, offset + len) of a file at byte `at` of what was reserved; as mem_area_adopt(). If
+ * it fails, what is there is not known: destroy the area. @return as mem_area_reserve().
+ */
+int mem_area_lay(struct mem_area *a, size_t at, int fd, uint64_t offset, uint64_t len);
+/**
  * Unmap it, in pieces, and close its descriptor. Nothing is done to one that is all zero, or
  * destroyed.
  */

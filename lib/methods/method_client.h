@@ -24,6 +24,9 @@ void method_client_presence_prepare(
 /** The thread's: maps the memfd that came with client_mr_register. */
 void method_client_mr_prepare(
 	const void *ctx, struct broker_conn *c, struct broker_gift *gift, const json_t *params);
+/** The thread's: maps the files that came with client_memory_lay. */
+void method_client_memory_lay_prepare(
+	const void *ctx, struct broker_conn *c, struct broker_gift *gift, const json_t *params);
 /** The same of a region that moves to it. */
 void method_client_mr_rereg_prepare(
 	const void *ctx, struct broker_conn *c, struct broker_gift *gift, const json_t *params);

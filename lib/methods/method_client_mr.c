@@ -16,6 +16,7 @@ struct p_mr {
 	bool once;
 	struct broker_piece *pieces; /* none: `offset` is in the memfd that comes */
 	uint32_t pieces_n;
+	bool laid;       /* it is what client_memory_lay has laid: none comes */
 	uint32_t handle; /* of a region that changes, from here on */
 	bool memory;     /* it moves to other memory */
 };
@@ -36,8 +37,19 @@ static const struct conf_table piece_table = P_TABLE(broker_piece, piece_rows, "
 		P_BOOL(p_mr, remote_invalidate, P_DEFAULT(0)), P_BOOL(p_mr, once, P_DEFAULT(0)), \
 		P_ARRAY(p_mr, pieces, pieces_n, &piece_table, BROKER_FDS)
 
-static const struct conf_field mr_rows[] = { REGION_ROWS };
+static const struct conf_field mr_rows[] = {
+	REGION_ROWS,
+	P_BOOL(p_mr, laid, P_DEFAULT(0)),
+};
 static const struct conf_table mr_table = P_TABLE(p_mr, mr_rows, "params");
+
+/* Of memory of `length` bytes, from `offset` on. */
+static const struct conf_field lay_rows[] = {
+	P_NUMBER(p_mr, length, CONF_T_U64, 1, UINT64_C(1) << 40, P_REQUIRED),
+	P_U64(p_mr, offset, P_REQUIRED),
+	P_ARRAY(p_mr, pieces, pieces_n, &piece_table, BROKER_FDS),
+};
+static const struct conf_table lay_table = P_TABLE(p_mr, lay_rows, "params");
 
 static const struct conf_field rereg_rows[] = {
 	P_U32(p_mr, handle, 1, UINT32_MAX, P_REQUIRED),
@@ -49,8 +61,8 @@ static const struct conf_table rereg_table = P_TABLE(p_mr, rereg_rows, "params")
 /* ---- the connection's thread ----------------------------------------------------------------- */
 
 static void
-take(const struct conf_control *conf, struct broker_conn *c, struct broker_gift *gift,
-	const struct p_mr *p)
+take(const struct conf_control *conf, const struct conf_table *table, struct broker_conn *c,
+	struct broker_gift *gift, const struct p_mr *p)
 {
 	const struct broker_terms terms = { .offset = p->offset,
 		.length = p->length,
@@ -60,7 +72,9 @@ take(const struct conf_control *conf, struct broker_conn *c, struct broker_gift 
 		.any = conf->client_memory == CONF_CLIENT_MEMORY_ANY,
 		.once = p->once };
 
-	gift->rc = broker_memory_get(c, &terms, gift);
+	gift->rc = table == &lay_table ? broker_memory_lay(c, &terms)
+		   : p->laid           ? broker_memory_laid(c, &terms, gift)
+				       : broker_memory_get(c, &terms, gift);
 }
 
 static void
@@ -78,8 +92,8 @@ prepare(const struct rpc_server *srv, const struct conf_table *table, struct bro
 		/* The handler says what is wrong. */
 		broker_fds_drop(c, json_is_array(pieces) ? json_array_size(pieces) : 1);
 	} else {
-		if (table == &mr_table || p.memory)
-			take(conf, c, gift, &p);
+		if (table != &rereg_table || p.memory)
+			take(conf, table, c, gift, &p);
 		else
 			broker_fds_drop(c, p.pieces_n != 0 ? p.pieces_n : 1);
 		conf_release(table, &p);
@@ -92,6 +106,13 @@ method_client_mr_prepare(
 	const void *ctx, struct broker_conn *c, struct broker_gift *gift, const json_t *params)
 {
 	prepare(ctx, &mr_table, c, gift, params);
+}
+
+void
+method_client_memory_lay_prepare(
+	const void *ctx, struct broker_conn *c, struct broker_gift *gift, const json_t *params)
+{
+	prepare(ctx, &lay_table, c, gift, params);
 }
 
 void
@@ -112,6 +133,8 @@ refuse_memory(struct rpc_call *call, const struct p_mr *p, int rc)
 	switch (rc) {
 	case -ENODEV:
 		return rpc_invalid(call, "no descriptor came with the request");
+	case -ENOENT:
+		return rpc_invalid(call, "client_memory_lay has not laid all of it, in a row");
 	case -EBADF:
 		refuse(&r, EINVAL, "the descriptor is no memfd");
 		break;
@@ -125,7 +148,9 @@ refuse_memory(struct rpc_call *call, const struct p_mr *p, int rc)
 			p->pieces_n == 0 ? " ends" : ", or the pieces, end", p->offset, p->length);
 		break;
 	case -EINVAL:
-		refuse(&r, EINVAL, "a piece is not of whole pages");
+		refuse(&r, EINVAL,
+			"a piece is not of whole pages, of the first one's size, or reaches "
+			"behind the end");
 		break;
 	case -EACCES:
 		refuse(&r, EACCES, "the memfd cannot be mapped for reading and writing");
@@ -141,7 +166,7 @@ refuse_memory(struct rpc_call *call, const struct p_mr *p, int rc)
 	case -ENFILE:
 		refuse(&r, ENOMEM,
 			"regions of several pieces: all connections have as many pieces as there "
-			"can be, and this one has %d",
+			"can be, and this one has %d or more (vm.max_map_count allows more)",
 			BROKER_JOINED);
 		break;
 	case -ENODATA:
@@ -224,6 +249,17 @@ mr_register(struct rpc_call *call)
 	return rpc_result(call, json_pack("{s:I, s:I, s:I}", "handle", (json_int_t)handle, "key",
 					(json_int_t)mr->region->key, "memory",
 					(json_int_t)broker_memory_id(mr->memory)));
+}
+
+/* Files of memory that comes in parts: there are more than one message takes. */
+static int
+memory_lay(struct rpc_call *call)
+{
+	const struct broker_gift *gift = rpc_gift(call);
+
+	if (gift == NULL || gift->rc != 0)
+		return refuse_memory(call, call->params, gift != NULL ? gift->rc : -ENOMEM);
+	return rpc_result(call, json_object());
 }
 
 /* What is given back is charged last: the client may be at its limit with either. */
@@ -309,6 +345,7 @@ const struct rpc_method methods_client_mr[] = {
 	{ "client_mr_register", mr_register, &mr_table },
 	{ "client_mr_rereg", mr_rereg, &rereg_table },
 	{ "client_mr_deregister", mr_deregister, &method_handle_table },
+	{ "client_memory_lay", memory_lay, &lay_table },
 	{ "client_memory_forget", memory_forget, &method_handle_table },
 	{ NULL, NULL, NULL },
 };

@@ -41,6 +41,7 @@ const struct rpc_slow methods_slow[] = {
 	{ "client_presence", { method_client_presence_prepare, RPC_MAY_APP, true } },
 	{ "client_mr_register", { method_client_mr_prepare, RPC_MAY_APP, false } },
 	{ "client_mr_rereg", { method_client_mr_rereg_prepare, RPC_MAY_APP, false } },
+	{ "client_memory_lay", { method_client_memory_lay_prepare, RPC_MAY_APP, false } },
 	{ "mr_register", { method_mr_prepare, RPC_MAY_OPERATE, false } },
 	{ NULL, { NULL, 0, false } },
 };

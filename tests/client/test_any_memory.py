@@ -8,7 +8,8 @@ import os
 import tempfile
 import unittest
 
-from attacks import (Case, F_SEAL_SEAL, F_SEAL_SHRINK, MIB, SOCKET, jsonrpc, memfd, warm_up)
+from attacks import (Case, F_SEAL_SEAL, F_SEAL_SHRINK, MIB, SOCKET, jsonrpc, memfd, soon,
+                     warm_up)
 
 setUpModule = warm_up
 
@@ -43,6 +44,50 @@ class AnyMemory(Case):
         with tempfile.TemporaryFile(dir="/dev/shm") as f:
             os.ftruncate(f.fileno(), MIB)
             self.taken(os.dup(f.fileno()), MIB)
+
+    def lay(self, c, files, pages, at=0, piece=(0, 4096)):
+        """Files of one page each, from page `at` on, of a region of so many."""
+        fds = [memfd(4096, seals=0) for _ in range(files)]
+        try:
+            return c.call_with("client_memory_lay", {
+                "length": pages * 4096, "offset": at * 4096,
+                "pieces": [{"offset": piece[0], "length": piece[1]}] * files}, fds)
+        finally:
+            for fd in fds:
+                os.close(fd)
+
+    def test_files_one_behind_the_other(self):
+        """More than come with one message. What was begun and not ended goes with its client."""
+        c = self.client()
+        pd = c.call("client_pd_create")["handle"]
+        with jsonrpc.Connection(SOCKET) as op:
+            base = op.call("client_list")[0]["mapped"]
+            for at in range(0, 24, 8):
+                self.lay(c, 8, 24, at)
+            region = {"pd": pd, "length": 24 * 4096, "addr": 0x10000, "access": 15, "laid": True}
+            handle = c.call("client_mr_register", **region)["handle"]
+            self.assertEqual(base + 24 * 4096, op.call("client_list")[0]["mapped"])
+            with self.assertRaisesRegex(jsonrpc.RpcError, "client_memory_lay has not laid all"):
+                c.call("client_mr_register", **region)
+            self.lay(c, 8, 24)      # and never more
+            c.call("client_mr_deregister", handle=handle)
+            self.assertTrue(soon(lambda: op.call("client_list")[0]["mapped"] == base + 24 * 4096))
+        c.close()
+        self.assert_back()
+
+    def test_files_that_are_refused(self):
+        c = self.client()
+        for what, files, pages, at, piece in (
+                ("has not laid all of it", 1, 24, 8, (0, 4096)),
+                ("not of whole pages", 1, 24, 0, (0, 100)),
+                ("not of whole pages", 8, 2, 0, (0, 4096)),
+                ("end before", 1, 24, 0, (4096, 4096)),
+                ("are over control.client_limits.memory", 1, 1 << 20, 0, (0, 4096))):
+            with self.assertRaisesRegex(jsonrpc.RpcError, what):
+                self.lay(c, files, pages, at, piece)
+        c.call("client_ports")
+        c.close()
+        self.assert_back()
 
 
 if __name__ == "__main__":

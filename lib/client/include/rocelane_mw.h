@@ -109,6 +109,28 @@ int rl_rereg_mr_pieces(struct rl_mr *mr, int flags, struct rl_pd *pd,
 	const struct rl_mr_piece *pieces, int n, uint64_t offset, void *addr, size_t length,
 	int access);
 
+/** Files of which a region consists, one behind the other, each of whole pages of it. */
+struct rl_mr_files {
+	uint32_t n;
+	uint64_t length; /* bytes of all of them */
+	/**
+	 * The next one. librocelane closes its descriptor; it has eight of them at a time.
+	 * @param ctx of this struct. @return 0, or -errno: that is the result then.
+	 */
+	int (*open)(void *ctx, uint32_t i, struct rl_mr_piece *piece);
+	void *ctx;
+};
+
+/**
+ * A region of as many files as there are: each huge page of a program may be one. They are not
+ * sealed. `files->open` is called with the lock of the context, in which it may use nothing.
+ * @param offset of the region, from the first file's first byte of those.
+ * @return as rl_reg_mr_pieces(); -EPERM: control.client_memory of the dataplane is not "any";
+ * -ENOMEM: there are too many files, too.
+ */
+int rl_reg_mr_files(struct rl_pd *pd, const struct rl_mr_files *files, uint64_t offset, void *addr,
+	size_t length, int access, struct rl_mr **mr);
+
 /**
  * Completions stay, in order; when the queue shrinks, those of sends that wait for no peer are
  * waited for. @return 0; -EINVAL: more stand in it; -EIO: it has overflowed;

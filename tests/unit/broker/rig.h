@@ -44,6 +44,22 @@ prepare(const void *ctx, struct broker_conn *conn, struct broker_gift *gift, con
 	gift->rc = broker_memory_get(conn, ctx, gift);
 }
 
+static void
+prepare_lay(
+	const void *ctx, struct broker_conn *conn, struct broker_gift *gift, const json_t *params)
+{
+	(void)params;
+	gift->rc = broker_memory_lay(conn, ctx);
+}
+
+static void
+prepare_laid(
+	const void *ctx, struct broker_conn *conn, struct broker_gift *gift, const json_t *params)
+{
+	(void)params;
+	gift->rc = broker_memory_laid(conn, ctx, gift);
+}
+
 /* For whom requests are that say "slow", or "once". */
 enum { RIG_MAY = 2, RIG_MAY_NOT = 1 };
 
@@ -52,10 +68,14 @@ find(const void *ctx, const json_t *request)
 {
 	static const struct broker_slow slow = { prepare, RIG_MAY, false };
 	static const struct broker_slow once = { prepare, RIG_MAY, true };
+	static const struct broker_slow lay = { prepare_lay, RIG_MAY, false };
+	static const struct broker_slow laid = { prepare_laid, RIG_MAY, false };
 
 	(void)ctx;
 	return json_object_get(request, "slow") != NULL   ? &slow
 	       : json_object_get(request, "once") != NULL ? &once
+	       : json_object_get(request, "lay") != NULL  ? &lay
+	       : json_object_get(request, "laid") != NULL ? &laid
 							  : NULL;
 }
 

@@ -140,6 +140,51 @@ pages_that_are_not_there(void **state UNUSED)
 		close(fd);
 }
 
+/* Two files, one behind the other, in an order of their own. With small pages the same holds. */
+static void
+pages_are_laid_in_a_row(void **state UNUSED)
+{
+	int fd = two_pages();
+	const bool huge = says("laid", fd >= 0);
+	const size_t page = huge ? TWO_MIB : (size_t)sysconf(_SC_PAGESIZE);
+	const int other = memfd_create("other", MFD_CLOEXEC | (huge ? 0 : HUGE_2M));
+	struct mem_area a;
+	uint8_t *own;
+
+	if (!huge)
+		fd = memfd_create("test", MFD_CLOEXEC);
+	assert_true(fd >= 0 && (huge || ftruncate(fd, (off_t)(2 * page)) == 0));
+	own = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	assert_true(own != MAP_FAILED);
+	own[0] = 'a';
+	own[page] = 'b';
+	assert_int_equal(mem_area_reserve(&a, 2 * page + page / 2, fd), -EINVAL);
+	assert_int_equal(mem_area_reserve(&a, 0, fd), -EINVAL);
+	assert_int_equal(mem_area_reserve(&a, 2 * page, fd), 0);
+	assert_int_equal(a.page_size, page);
+	assert_int_equal((uintptr_t)a.base % page, 0);
+	assert_true(a.guard != 0);
+	assert_int_equal(mem_area_lay(&a, 0, fd, page / 2, page), -EINVAL);
+	assert_int_equal(mem_area_lay(&a, 0, fd, 0, page / 2), -EINVAL);
+	assert_int_equal(mem_area_lay(&a, page, fd, 0, 2 * page), -EINVAL);
+	assert_int_equal(mem_area_lay(&a, 3 * page, fd, 0, page), -EINVAL);
+	assert_int_equal(mem_area_lay(&a, 0, fd, 2 * page, page), -ERANGE);
+	if (other >= 0) {
+		assert_int_equal(ftruncate(other, (off_t)TWO_MIB), 0);
+		assert_int_equal(mem_area_lay(&a, 0, other, 0, page), -EINVAL); /* other pages */
+		close(other);
+	}
+	assert_int_equal(mem_area_lay(&a, 0, fd, page, page), 0);
+	assert_int_equal(mem_area_lay(&a, page, fd, 0, page), 0);
+	assert_int_equal(a.base[0], 'b');
+	assert_int_equal(a.base[page], 'a');
+	a.base[2 * page - 1] = 'z';
+	assert_int_equal(own[page - 1], 'z');
+	mem_area_destroy(&a);
+	munmap(own, 2 * page);
+	close(fd);
+}
+
 /* The dataplane's own areas: sealed for good on pages of either kind. */
 static void
 an_area_is_sealed(void **state UNUSED)
@@ -167,6 +212,7 @@ main(void)
 		cmocka_unit_test(a_client_s_hugepages_are_sealed),
 		cmocka_unit_test(holes_are_refused),
 		cmocka_unit_test(pages_that_are_not_there),
+		cmocka_unit_test(pages_are_laid_in_a_row),
 		cmocka_unit_test(an_area_is_sealed),
 	};
 

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Memory of many files, which come with several requests. */
+#include "rig.h"
+
+#define FILES 20u
+
+/* A file of one page, which nobody seals. @param at out: the test's mapping of it. */
+static int
+file_of_page(uint8_t **at)
+{
+	const int fd = memfd_create("test", MFD_CLOEXEC);
+
+	assert_int_equal(ftruncate(fd, PAGE), 0);
+	*at = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	assert_ptr_not_equal(*at, MAP_FAILED);
+	return fd;
+}
+
+static const struct broker_piece whole[BROKER_FDS] = {
+	{ 0, PAGE },
+	{ 0, PAGE },
+	{ 0, PAGE },
+	{ 0, PAGE },
+	{ 0, PAGE },
+	{ 0, PAGE },
+	{ 0, PAGE },
+	{ 0, PAGE },
+};
+
+/* Lay `n` files, pieces of `of`, from page `page` on, of memory of `pages` pages. */
+static void
+lay(const int *fds, uint32_t n, const struct broker_piece *of, uint32_t page, uint32_t pages,
+	int rc)
+{
+	terms = (struct broker_terms){ .offset = (uint64_t)page * PAGE,
+		.length = (uint64_t)pages * PAGE,
+		.pieces = of,
+		.pieces_n = n,
+		.most = 1 << 20,
+		.any = true };
+	pass_all("{\"lay\":1}\n", fds, n);
+	assert_null(take(rc));
+}
+
+static struct broker_memory *
+laid(uint64_t offset, uint64_t length, int rc)
+{
+	terms = (struct broker_terms){ .offset = offset, .length = length };
+	say("{\"laid\":1}\n");
+	return take(rc);
+}
+
+static int fds[FILES];
+static uint8_t *at[FILES];
+
+static int
+files(void **state)
+{
+	for (uint32_t i = 0; i < FILES; i++) {
+		fds[i] = file_of_page(&at[i]);
+		at[i][0] = (uint8_t)i;
+	}
+	return setup(state);
+}
+
+static int
+no_files(void **state)
+{
+	for (uint32_t i = 0; i < FILES; i++) {
+		close(fds[i]);
+		munmap(at[i], PAGE);
+	}
+	return teardown(state);
+}
+
+static void
+more_than_come_at_once(void **state UNUSED)
+{
+	struct broker_memory *m;
+
+	for (uint32_t i = 0; i < FILES; i += 8)
+		lay(fds + i, FILES - i < 8 ? FILES - i : 8, whole, i, FILES, 0);
+	assert_int_equal(broker_conn_mapped(c), FILES * PAGE);
+	m = laid(100, FILES * PAGE - 100, 0);
+	assert_non_null(m);
+	for (uint32_t i = 0; i < FILES; i++) {
+		assert_int_equal(broker_memory_at(m, (uint64_t)i * PAGE)[0], i);
+		broker_memory_at(m, (uint64_t)i * PAGE)[1] = (uint8_t)(i + 1);
+		assert_int_equal(at[i][1], i + 1);
+	}
+	assert_null(laid(0, 1, -ENOENT)); /* it is a region's now */
+	broker_memory_put(m);
+	wait_for_mapped(0);
+}
+
+/* What fails leaves nothing mapped, and the next memory begins anew. */
+static void
+refused(void **state UNUSED)
+{
+	static const struct broker_piece half[] = { { 0, PAGE / 2 } },
+					 behind[] = { { PAGE, PAGE } }, none[] = { { 0, 0 } },
+					 two[] = { { 0, 2 * PAGE } };
+	const int bad = open("/dev/null", O_RDWR), small = memfd_of(2 * PAGE);
+
+	assert_null(laid(0, 1, -ENOENT));
+	lay(fds, 8, whole, 8, FILES, -ENOENT);
+	lay(fds, 1, half, 0, FILES, -EINVAL);
+	lay(fds, 1, none, 0, FILES, -ERANGE);
+	lay(fds, 1, behind, 0, FILES, -ERANGE);
+	lay(&bad, 1, whole, 0, FILES, -EBADF);
+	lay(&small, 1, two, 0, 1, -EINVAL); /* more than there is room for */
+	lay(fds, 8, whole, 0, 256, 0);
+	lay(fds, 8, whole, 0, 257, -EFBIG); /* of 256 pages in all */
+	lay(fds, 8, whole, 0, FILES, 0);
+	lay(fds, 8, whole, 16, FILES, -ENOENT); /* not in a row */
+	wait_for_mapped(0);
+	lay(fds, 8, whole, 0, FILES, 0);
+	lay(fds, 8, whole, 8, FILES - 1, -ENOENT); /* of another length */
+	lay(fds, 8, whole, 0, FILES, 0);
+	assert_null(laid(0, 1, -ENOENT)); /* not all of it */
+	wait_for_mapped(0);
+	lay(fds, 8, whole, 0, 8, 0);
+	assert_null(laid(1, 8 * PAGE, -ERANGE));
+	wait_for_mapped(0);
+	terms = (struct broker_terms){
+		.length = 8 * PAGE, .pieces = whole, .pieces_n = 8, .most = 1 << 20, .any = true
+	};
+	pass_all("{\"lay\":1}\n", fds, 7);
+	assert_null(take(-ENODEV));
+	terms.any = false;
+	pass_all("{\"lay\":1}\n", fds, 8);
+	assert_null(take(-EPERM));
+	terms.pieces_n = 0;
+	say("{\"lay\":1}\n");
+	assert_null(take(-ENODEV));
+	wait_for_mapped(0);
+	close(bad);
+	close(small);
+}
+
+/* Mappings are counted: a connection takes no more than all may have. */
+static void
+mappings_are_bounded(void **state UNUSED)
+{
+	static int same[BROKER_FDS];
+	const uint32_t most = BROKER_JOINED + BROKER_JOINED_ALL;
+	uint32_t maps = 0, n = 0;
+	FILE *f = fopen("/proc/sys/vm/max_map_count", "re");
+
+	assert_non_null(f);
+	assert_int_equal(fscanf(f, "%u", &maps), 1);
+	fclose(f);
+	if (maps > 65530) {
+		print_message("# vm.max_map_count is %u: there may be more\n", maps);
+		return;
+	}
+	for (uint32_t i = 0; i < BROKER_FDS; i++)
+		same[i] = fds[i];
+	for (; n + BROKER_FDS <= most; n += BROKER_FDS) {
+		terms = (struct broker_terms){ .offset = (uint64_t)n * PAGE,
+			.length = (uint64_t)2 * most * PAGE,
+			.pieces = whole,
+			.pieces_n = BROKER_FDS,
+			.most = UINT64_C(1) << 40,
+			.any = true };
+		pass_all("{\"lay\":1}\n", same, BROKER_FDS);
+		assert_null(take(0));
+	}
+	terms.offset = (uint64_t)n * PAGE;
+	pass_all("{\"lay\":1}\n", same, BROKER_FDS);
+	assert_null(take(-ENFILE));
+	wait_for_mapped(0);
+	lay(fds, 8, whole, 0, 8, 0); /* they were given back */
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(more_than_come_at_once, files, no_files),
+		cmocka_unit_test_setup_teardown(refused, files, no_files),
+		cmocka_unit_test_setup_teardown(mappings_are_bounded, files, no_files),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
