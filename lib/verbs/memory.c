@@ -82,24 +82,27 @@ check_access(unsigned int access, const char **why)
 /* The dataplane, too, has a span for as long as regions are in it. @return 0, or an errno. */
 static int
 reg(struct rl_pd *pd, const struct vl_memory *m, void *addr, size_t length, int access,
-	struct rl_mr **out)
+	struct rl_mr **out, char said[VL_WHY], const char **why)
 {
 	const struct rl_mr_piece *p = m->pieces;
-	int rc;
+	int err;
 
+	*why = NULL;
 	if (m->spans.n > 1)
 		return -rl_reg_mr_pieces(pd, p, m->spans.n, m->offset, addr, length, access, out);
 	if (m->spans.n == 1)
 		return -rl_reg_mr_once(pd, p->fd, p->offset + m->offset, addr, length, access, out);
-	rc = -rl_reg_mr_fd(pd, p->fd, m->offset, addr, length, access, out);
-	close(p->fd);
-	return rc;
+	err = vl_shared_reg(pd, m, addr, length, access, out, said);
+	if (said[0] != '\0')
+		*why = said;
+	vl_shared_put(m);
+	return err;
 }
 
 /* @param said for the reason; *why is NULL: librocelane has it. @return 0, or an errno. */
 static int
 make(struct vl_mr *mr, struct rl_pd *pd, void *addr, size_t length, uint64_t iova, int access,
-	char said[256], const char **why)
+	char said[VL_WHY], const char **why)
 {
 	struct vl_memory m;
 	int err;
@@ -108,8 +111,7 @@ make(struct vl_mr *mr, struct rl_pd *pd, void *addr, size_t length, uint64_t iov
 	vl_spans_lock();
 	err = vl_span_get(addr, length, (access & IBV_ACCESS_LOCAL_WRITE) != 0, &m, said);
 	if (err == 0) {
-		*why = NULL;
-		err = reg(pd, &m, (void *)(uintptr_t)iova, length, access, &mr->rl);
+		err = reg(pd, &m, (void *)(uintptr_t)iova, length, access, &mr->rl, said, why);
 		if (err == 0) {
 			mr->spans = m.spans;
 			mr->written = (access & IBV_ACCESS_LOCAL_WRITE) != 0;
@@ -125,7 +127,7 @@ ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, un
 {
 	struct vl_mr *mr = calloc(1, sizeof(*mr));
 	const char *why = "out of memory";
-	char said[256];
+	char said[VL_WHY];
 	int err = mr != NULL ? check_access(access, &why) : ENOMEM;
 
 	if ((access & IBV_ACCESS_ZERO_BASED) != 0)
@@ -176,7 +178,7 @@ ibv_reg_dmabuf_mr(
 /* @param said for the reason; *why is NULL: librocelane has it. @return 0, or an errno. */
 static int
 move(struct vl_mr *mr, int flags, struct rl_pd *pd, void *addr, size_t length, int access,
-	bool written, char said[256], const char **why)
+	bool written, char said[VL_WHY], const char **why)
 {
 	struct vl_memory m;
 	int err = vl_span_get(addr, length, written, &m, said);
@@ -186,7 +188,7 @@ move(struct vl_mr *mr, int flags, struct rl_pd *pd, void *addr, size_t length, i
 		return err;
 	if (m.spans.n == 0) {
 		/* It would go with this region, and could not be registered again. */
-		close(m.pieces[0].fd);
+		vl_shared_put(&m);
 		*why = "a region cannot move to memory that the program shares itself";
 		return EOPNOTSUPP;
 	}
@@ -210,7 +212,7 @@ move(struct vl_mr *mr, int flags, struct rl_pd *pd, void *addr, size_t length, i
 
 /* A region where it is, which the device shall write to from now on. @return 0, or an errno. */
 static int
-may_write(const struct vl_mr *mr, bool written, char said[256], const char **why)
+may_write(const struct vl_mr *mr, bool written, char said[VL_WHY], const char **why)
 {
 	int err;
 
@@ -233,7 +235,7 @@ ibv_rereg_mr(
 	struct rl_pd *to = (flags & IBV_REREG_MR_CHANGE_PD) != 0 ? ((struct vl_pd *)pd)->rl : NULL;
 	bool written = mr->written;
 	const char *why = NULL;
-	char said[256];
+	char said[VL_WHY];
 	int err = 0;
 
 	if ((flags & IBV_REREG_MR_CHANGE_ACCESS) != 0) {

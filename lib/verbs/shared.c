@@ -5,16 +5,36 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "convert.h"
+#include "include/rocelane.h"
 #include "kept.h"
 #include "span_priv.h"
+
+/* A file of the program's, and a descriptor of it: sorted, as there may be thousands. */
+struct own {
+	dev_t dev;
+	ino_t inode;
+	int fd;
+};
+
+/* The files of a region, in the order of their addresses. */
+struct vl_files {
+	struct convert_part *of;
+	uint32_t n;
+	struct own *own;
+	size_t own_n;
+	char why[VL_WHY]; /* why one of them cannot be opened */
+};
 
 static bool
 is_it(int fd, const struct convert_part *p)
@@ -34,24 +54,61 @@ is_writable(int fd)
 	return flags >= 0 && (flags & O_ACCMODE) == O_RDWR;
 }
 
-/* A descriptor of the program's, as a new one; or -1. */
+/* Room for one more of an array. @return it, or NULL: no memory, and it is as it was. */
+static void *
+room(void *array, size_t n, size_t size)
+{
+	return (n & (n - 1)) != 0 ? array : reallocarray(array, n == 0 ? 1 : 2 * n, size);
+}
+
 static int
-own_fd(const struct convert_part *p)
+by_file(const void *left, const void *right)
+{
+	const struct own *l = left, *r = right;
+
+	if (l->dev != r->dev)
+		return l->dev < r->dev ? -1 : 1;
+	return l->inode < r->inode ? -1 : l->inode > r->inode;
+}
+
+/* What cannot be had is not there: files have other ways to be found. */
+static void
+read_own(struct vl_files *f)
 {
 	DIR *d = opendir("/proc/self/fd");
 	const struct dirent *e;
-	int fd = -1;
 
-	if (d == NULL)
-		return -1;
-	while (fd < 0 && (e = readdir(d)) != NULL) {
+	while (d != NULL && (e = readdir(d)) != NULL) {
 		const int n = (int)strtol(e->d_name, NULL, 10);
+		struct own *grown;
+		struct stat st;
 
-		if (e->d_name[0] != '.' && is_it(n, p) && is_writable(n))
-			fd = fcntl(n, F_DUPFD_CLOEXEC, 0);
+		if (e->d_name[0] == '.' || fstat(n, &st) != 0 || !S_ISREG(st.st_mode) ||
+			!is_writable(n))
+			continue;
+		grown = room(f->own, f->own_n, sizeof(*grown));
+		if (grown == NULL)
+			break;
+		f->own = grown;
+		grown[f->own_n++] = (struct own){ st.st_dev, st.st_ino, n };
 	}
-	closedir(d);
-	return fd;
+	if (d != NULL)
+		closedir(d);
+	if (f->own_n != 0)
+		qsort(f->own, f->own_n, sizeof(*f->own), by_file);
+}
+
+/* A descriptor of the program's, as a new one; or -1. */
+static int
+own_fd(const struct vl_files *f, const struct convert_part *p)
+{
+	const struct own key = { makedev(p->major, p->minor), p->inode, -1 };
+	const struct own *found =
+		f->own_n != 0 ? bsearch(&key, f->own, f->own_n, sizeof(key), by_file) : NULL;
+
+	if (found == NULL || !is_it(found->fd, p) || !is_writable(found->fd))
+		return -1;
+	return fcntl(found->fd, F_DUPFD_CLOEXEC, 0);
 }
 
 static int
@@ -79,10 +136,10 @@ name_of(const struct convert_part *p, const char *mapping, char name[PATH_MAX])
 
 /* A descriptor for the file; or -1. The kernel gives one to CAP_SYS_ADMIN alone. */
 static int
-find_fd(const struct convert_part *p)
+find_fd(const struct vl_files *f, const struct convert_part *p)
 {
 	char mapping[64], name[PATH_MAX];
-	int fd = own_fd(p);
+	int fd = own_fd(f, p);
 
 	if (fd >= 0)
 		return fd;
@@ -96,26 +153,41 @@ find_fd(const struct convert_part *p)
 	return fd >= 0 ? fd : open_it(mapping, p);
 }
 
+/* As find_fd(), and the reason. */
+static int
+get_fd(const struct vl_files *f, const struct convert_part *p, char why[VL_WHY])
+{
+	const int fd = find_fd(f, p);
+
+	if (fd < 0)
+		snprintf(why, VL_WHY,
+			"shared memory (%s) for which this process has no descriptor to write by: "
+			"keep it open, or have CAP_SYS_ADMIN",
+			p->path[0] != '\0' ? p->path : "anonymous");
+	return fd;
+}
+
+/* ---- what a range consists of ---------------------------------------------------------------- */
+
 /*
- * A range of shared memory: of one file, in a row, in as many mappings as there are. The kernel
- * does not merge mappings of huge pages, and DPDK makes one for each page.
+ * A range of shared memory, of as many mappings and files as there are. The kernel does not merge
+ * mappings of huge pages, and DPDK makes one for each page, which may be a file of its own.
  */
 struct range {
 	uintptr_t at; /* of what is not known yet */
 	uintptr_t end;
-	struct convert_part file; /* the first mapping, from the range's begin on */
-	size_t len;               /* known */
 	bool written;
+	struct vl_files *files;
 	int err; /* not 0: it cannot be */
 	const char *why;
 };
 
-/* Does `p` go on where what is known ends? */
+/* Does `p` go on where what is known of a file ends? */
 static bool
-is_next(const struct range *r, const struct convert_part *p)
+is_next(const struct convert_part *last, const struct convert_part *p)
 {
-	return p->inode == r->file.inode && p->major == r->file.major &&
-	       p->minor == r->file.minor && p->offset == r->file.offset + r->len;
+	return p->inode == last->inode && p->major == last->major && p->minor == last->minor &&
+	       p->offset == last->offset + last->len;
 }
 
 static void
@@ -123,13 +195,10 @@ judge(struct range *r, const struct convert_part *p)
 {
 	r->err = EOPNOTSUPP;
 	if (p->kind != CONVERT_SHARED || vl_span_of(p) != NULL) {
-		r->why = r->len == 0 ? "it consists of too many mappings" : VL_MIXED;
+		r->why = r->files->n == 0 ? "it consists of too many mappings" : VL_MIXED;
 	} else if (r->written && (p->prot & PROT_WRITE) == 0) {
 		r->err = EFAULT;
 		r->why = VL_READ_ONLY;
-	} else if (r->len != 0 && !is_next(r, p)) {
-		r->why = "it is not of one file, in a row: register each. (Huge pages of DPDK: "
-			 "--single-file-segments; of SPDK: -g)";
 	} else {
 		r->err = 0;
 	}
@@ -139,7 +208,8 @@ static bool
 add(void *ctx, const struct convert_part *seen)
 {
 	struct range *r = ctx;
-	struct convert_part p = *seen;
+	struct vl_files *f = r->files;
+	struct convert_part p = *seen, *last;
 
 	if (p.map_end <= r->at)
 		return true;
@@ -147,39 +217,153 @@ add(void *ctx, const struct convert_part *seen)
 		return false;
 	p.offset += r->at - p.at;
 	p.at = r->at;
-	judge(r, &p);
-	if (r->err != 0)
-		return false;
-	if (r->len == 0)
-		r->file = p;
 	r->at = p.map_end < r->end ? p.map_end : r->end;
-	r->len = r->at - r->file.at;
-	return r->at < r->end;
+	p.len = r->at - p.at;
+	judge(r, &p);
+	last = f->n != 0 ? &f->of[f->n - 1] : NULL;
+	if (r->err == 0 && last != NULL && is_next(last, &p)) {
+		last->len += p.len;
+	} else if (r->err == 0) {
+		last = room(f->of, f->n, sizeof(*f->of));
+		if (last != NULL) {
+			f->of = last;
+			f->of[f->n++] = p;
+		} else {
+			r->err = ENOMEM;
+			r->why = "out of memory";
+		}
+	}
+	return r->err == 0 && r->at < r->end;
+}
+
+/* ---- many files ------------------------------------------------------------------------------ */
+
+static void
+files_free(struct vl_files *f)
+{
+	if (f == NULL)
+		return;
+	free(f->of);
+	free(f->own);
+	free(f);
+}
+
+/* What a mapping of the file begins and ends with. */
+static uint64_t
+page_of(int fd)
+{
+	struct statfs fs;
+
+	return fstatfs(fd, &fs) == 0 && fs.f_type == HUGETLBFS_MAGIC
+		       ? (uint64_t)fs.f_bsize
+		       : (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+/* The first and the last one from and to where their pages begin and end. */
+static int
+open_one(void *ctx, uint32_t i, struct rl_mr_piece *piece)
+{
+	struct vl_files *f = ctx;
+	const struct convert_part *p = &f->of[i];
+	const int fd = get_fd(f, p, f->why);
+	uint64_t page, from = p->offset, to = from + p->len;
+
+	if (fd < 0)
+		return -EOPNOTSUPP;
+	page = page_of(fd);
+	if (i == 0)
+		from -= from % page;
+	if (i == f->n - 1)
+		to += (page - to % page) % page;
+	*piece = (struct rl_mr_piece){ .fd = fd, .offset = from, .length = to - from };
+	return 0;
+}
+
+/* @return 0, or an errno. */
+static int
+reg_files(struct rl_pd *pd, const struct vl_memory *m, void *addr, size_t len, int access,
+	struct rl_mr **mr)
+{
+	struct rl_mr_files all = { .n = m->files->n, .open = open_one, .ctx = m->files };
+	uint64_t head = 0;
+
+	for (uint32_t i = 0; i < all.n; i += all.n - 1) {
+		struct rl_mr_piece p;
+		const int rc = open_one(m->files, i, &p);
+
+		if (rc != 0)
+			return -rc;
+		close(p.fd);
+		if (i == 0)
+			head = m->files->of[0].offset - p.offset;
+		all.length += p.length - m->files->of[i].len;
+	}
+	for (uint32_t i = 0; i < all.n; i++)
+		all.length += m->files->of[i].len;
+	return -rl_reg_mr_files(pd, &all, head + m->offset, addr, len, access, mr);
+}
+
+/* ---- what others use ------------------------------------------------------------------------- */
+
+int
+vl_shared_reg(struct rl_pd *pd, const struct vl_memory *m, void *addr, size_t len, int access,
+	struct rl_mr **mr, char why[VL_WHY])
+{
+	int err;
+
+	why[0] = '\0';
+	if (m->files == NULL)
+		return -rl_reg_mr_fd(pd, m->pieces[0].fd, m->offset, addr, len, access, mr);
+	err = reg_files(pd, m, addr, len, access, mr);
+	if (err != 0)
+		memcpy(why, m->files->why, VL_WHY);
+	return err;
+}
+
+void
+vl_shared_put(const struct vl_memory *m)
+{
+	if (m->files == NULL)
+		close(m->pieces[0].fd);
+	files_free(m->files);
+}
+
+/* @return 0, or an errno. */
+static int
+get(struct vl_files *f, struct range *r, const void *addr, struct vl_memory *out, char why[VL_WHY])
+{
+	const uintptr_t at = r->at;
+	const int rc = convert_walk(add, r);
+
+	if (rc != 0)
+		return vl_span_look_failed(rc, why);
+	if (r->err == 0 && r->at < r->end)
+		return vl_span_look_failed(-EFAULT, why);
+	if (r->err != 0)
+		return vl_span_refuse(why, r->err, r->why);
+	read_own(f);
+	*out = (struct vl_memory){ .offset = (uintptr_t)addr - at };
+	if (f->n != 1) {
+		out->files = f;
+		return 0;
+	}
+	out->offset += f->of->offset;
+	out->pieces[0].fd = get_fd(f, f->of, why);
+	return out->pieces[0].fd >= 0 ? 0 : EOPNOTSUPP;
 }
 
 int
 vl_shared_get(uintptr_t at, uintptr_t end, bool written, const void *addr, struct vl_memory *out,
 	char why[VL_WHY])
 {
-	struct range r = { .at = at, .end = end, .written = written };
-	const int rc = convert_walk(add, &r);
-	int fd;
+	struct vl_files *f = calloc(1, sizeof(*f));
+	struct range r = { .at = at, .end = end, .written = written, .files = f };
+	int err;
 
-	if (rc != 0)
-		return vl_span_look_failed(rc, why);
-	if (r.err == 0 && r.at < end)
-		return vl_span_look_failed(-EFAULT, why);
-	if (r.err != 0)
-		return vl_span_refuse(why, r.err, r.why);
-	fd = find_fd(&r.file);
-	if (fd < 0) {
-		snprintf(why, VL_WHY,
-			"shared memory (%s) for which this process has no descriptor to write by: "
-			"keep it open, or have CAP_SYS_ADMIN",
-			r.file.path[0] != '\0' ? r.file.path : "anonymous");
-		return EOPNOTSUPP;
-	}
-	*out = (struct vl_memory){ .pieces = { { .fd = fd } },
-		.offset = r.file.offset + ((uintptr_t)addr - at) };
-	return 0;
+	if (f == NULL)
+		return vl_span_refuse(why, ENOMEM, "out of memory");
+	err = get(f, &r, addr, out, why);
+	if (err != 0 || out->files == NULL)
+		files_free(f);
+	return err;
 }

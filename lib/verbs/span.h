@@ -34,6 +34,7 @@
 #define VL_WHY 256 /* bytes of a reason */
 
 struct convert_part;
+struct vl_files;
 struct vl_span;
 
 /** The spans that a region lies in. */
@@ -44,11 +45,11 @@ struct vl_spans {
 
 /** What a region of the range is registered with. */
 struct vl_memory {
-	struct rl_mr_piece pieces[RL_MR_PIECES]; /* one for each span; without a span one, whose fd
-						    the caller closes */
+	struct rl_mr_piece pieces[RL_MR_PIECES]; /* one for each span; without a span one at most */
 	uint64_t offset; /* of the range's first byte, from the first piece's first; without a span
 			    from the descriptor's */
 	struct vl_spans spans;
+	struct vl_files *files; /* the program's own, many: there are no pieces. NULL: no */
 };
 
 /**
@@ -75,10 +76,18 @@ void vl_spans_put(const struct vl_spans *spans);
 /* ---- shared.c -------------------------------------------------------------------------------- */
 
 /**
- * The same for [at, end), whole pages of one file that the program shares, in a row.
+ * The same for [at, end), whole pages of files that the program shares. vl_shared_put() afterwards.
  * @param addr first byte, in it.
  */
 int vl_shared_get(uintptr_t at, uintptr_t end, bool written, const void *addr,
 	struct vl_memory *out, char why[VL_WHY]);
+/**
+ * Register it: without a span. @param why the reason of an error, or "": rl_last_error() has it.
+ * @return 0, or an errno.
+ */
+int vl_shared_reg(struct rl_pd *pd, const struct vl_memory *m, void *addr, size_t len, int access,
+	struct rl_mr **mr, char why[VL_WHY]);
+/** What vl_shared_get() gave. */
+void vl_shared_put(const struct vl_memory *m);
 
 #endif

@@ -4,6 +4,7 @@
  *
  *   verbs-shared            data goes in and out; System V's needs a capability
  *   verbs-shared shrinks    the file becomes shorter under a region
+ *   verbs-shared one        one of many files does
  */
 #include <dirent.h>
 #include <errno.h>
@@ -204,7 +205,68 @@ in_many_mappings(void)
 	close(fd);
 }
 
-/* Not in a row, of another file, or beside private memory: refused. */
+#define FILES 300
+
+static void
+name_of(size_t i, char name[64])
+{
+	snprintf(name, 64, "/verbs-shared-%d-%zu", (int)getpid(), i);
+}
+
+/* As huge pages of DPDK, each a file: more of them than a message takes descriptors. */
+static char *
+map_files(size_t page, int fds[FILES])
+{
+	char *at = mmap(NULL, FILES * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char name[64];
+
+	CHECK(at != MAP_FAILED);
+	for (size_t i = 0; i < FILES; i++) {
+		name_of(i, name);
+		fds[i] = shm_open(name, O_CREAT | O_EXCL | O_RDWR, 0600);
+		CHECK(fds[i] >= 0 && ftruncate(fds[i], (off_t)page) == 0);
+		CHECK(mmap(at + i * page, page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+			      fds[i], 0) == at + i * page);
+	}
+	memset(at, '-', FILES * page);
+	return at;
+}
+
+static void
+unlink_files(void)
+{
+	char name[64];
+
+	for (size_t i = 0; i < FILES; i++) {
+		name_of(i, name);
+		CHECK(shm_unlink(name) == 0);
+	}
+}
+
+static void
+of_many_files(void)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE), all = FILES * page;
+	int fds[FILES];
+	char *at = map_files(page, fds);
+
+	ends_move(e, ibv_reg_mr(e[0].pd, at, all, ALL_ACCESS), at, at);
+	/* A part of it, twice, and the whole once more. */
+	for (int i = 0; i < 2; i++)
+		ends_move(e, ibv_reg_mr(e[0].pd, at + page + 1, 20 * page, ALL_ACCESS),
+			at + page + 1, at + page + 1);
+	CHECK(mprotect(at + 200 * page, page, PROT_READ) == 0);
+	errno = 0;
+	CHECK(ibv_reg_mr(e[0].pd, at, all, ALL_ACCESS) == NULL && errno == EFAULT);
+	CHECK(mprotect(at + 200 * page, page, PROT_READ | PROT_WRITE) == 0);
+	for (size_t i = 0; i < FILES; i++)
+		close(fds[i]);
+	ends_move(e, ibv_reg_mr(e[0].pd, at, all, ALL_ACCESS), at, at); /* found by their names */
+	unlink_files();
+	munmap(at, all);
+}
+
+/* Not in a row or of another file; beside private memory: refused. */
 static void
 in_disorder(void)
 {
@@ -225,7 +287,7 @@ in_disorder(void)
 		memset(at, '-', 2 * BYTES);
 		errno = 0;
 		mr = ibv_reg_mr(e[0].pd, at, 2 * BYTES, ALL_ACCESS);
-		if (what == 0)
+		if (what != 3)
 			ends_move(e, mr, at, at);
 		else
 			CHECK(mr == NULL && errno == EOPNOTSUPP);
@@ -267,6 +329,7 @@ all_kinds(void)
 	ends_move(e, ibv_reg_mr(e[0].pd, at, BYTES, ALL_ACCESS), at, at);
 	munmap(at, BYTES);
 	in_many_mappings();
+	of_many_files();
 	in_disorder();
 	moved();
 	record_locks_stay();
@@ -275,24 +338,43 @@ all_kinds(void)
 
 /* The region's end is a device that is gone: what was asked for fails, and says so. */
 static void
-shrinks(void)
+until_it_fails(char *at, size_t len, int fd, off_t left)
 {
-	char name[32], *peer = aligned_alloc(4096, BYTES), *at;
-	const int fd = file_in_shm(name);
+	char *peer = aligned_alloc(4096, len);
 	struct ibv_mr *mine, *other;
 	enum ibv_wc_status status = IBV_WC_SUCCESS;
 
-	CHECK(shm_unlink(name) == 0);
-	at = map(fd, 0);
-	memset(at, '-', BYTES);
-	memset(peer, 'w', BYTES);
-	CHECK((mine = ibv_reg_mr(e[0].pd, at, BYTES, ALL_ACCESS)) != NULL);
-	CHECK((other = ibv_reg_mr(e[1].pd, peer, BYTES, IBV_ACCESS_LOCAL_WRITE)) != NULL);
-	CHECK(ftruncate(fd, 4096) == 0);
+	memset(at, '-', len);
+	memset(peer, 'w', len);
+	CHECK((mine = ibv_reg_mr(e[0].pd, at, len, ALL_ACCESS)) != NULL);
+	CHECK((other = ibv_reg_mr(e[1].pd, peer, len, IBV_ACCESS_LOCAL_WRITE)) != NULL);
+	CHECK(ftruncate(fd, left) == 0);
 	for (int i = 0; i < MANY && status == IBV_WC_SUCCESS; i++)
-		status = end_run(&e[1], IBV_WR_RDMA_WRITE, other, peer, BYTES, mine, at, 1).status;
+		status = end_run(&e[1], IBV_WR_RDMA_WRITE, other, peer, (uint32_t)len, mine, at, 1)
+				 .status;
 	printf("%s\n", ibv_wc_status_str(status));
 	CHECK(status != IBV_WC_SUCCESS);
+}
+
+static void
+shrinks(void)
+{
+	char name[32];
+	const int fd = file_in_shm(name);
+
+	CHECK(shm_unlink(name) == 0);
+	until_it_fails(map(fd, 0), BYTES, fd, 4096);
+}
+
+static void
+one_shrinks(void)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	int fds[FILES];
+	char *at = map_files(page, fds);
+
+	unlink_files();
+	until_it_fails(at, FILES * page, fds[FILES / 2], 0);
 }
 
 int
@@ -301,6 +383,8 @@ main(int argc, char **argv)
 	ends_open(e, 7);
 	if (argc > 1 && strcmp(argv[1], "shrinks") == 0)
 		shrinks();
+	else if (argc > 1 && strcmp(argv[1], "one") == 0)
+		one_shrinks();
 	else
 		all_kinds();
 	printf("shared memory\n");
