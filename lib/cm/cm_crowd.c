@@ -4,8 +4,8 @@
  * that nobody repeats; a host that wants a connection repeats its REQ. So in a crowd a REQ finds a
  * place only if it was here in another second before, which costs an honest peer one repetition.
  *
- * A host may repeat forged REQs as well. Then its MAC tells it from others: who has less than it
- * gets a place of it. Nobody is bound while there are places.
+ * A host may repeat forged REQs as well, from several MACs. Then MACs tell hosts apart: who has
+ * fewer than another one gets a place of who has most. Nobody is bound while there are places.
  *
  * REQs are remembered as bits of one map for each of the last seconds: of constant size, whatever
  * the rate. At 64,000 REQs a second one in 5,000 is taken for another.
@@ -15,7 +15,7 @@
 #include "cm_priv.h"
 
 enum { SECONDS = 8, MAP_BITS = 22, HASHES = 4, WORD = 64 };
-enum { LOOKS = 64 };
+enum { LOOKS = 64, ANSWER_TIMEOUT = 17 }; /* 0.5 s: as long as a place among equals is kept */
 enum { WORDS = (1 << MAP_BITS) / WORD };
 
 size_t
@@ -112,18 +112,24 @@ cm_make_room(struct cm *cm, const struct cm_listener *l, const struct cm_path *p
 	const bool any = l->pending < l->backlog;
 	struct cm_conns *list;
 	struct cm_conn *c;
+	ns_t patience = 0;
 
 	if (asks->n * 2 >= cm->half_open || cm_is_unheard(l))
 		return NULL;
 	most = heaviest(cm);
-	if (most->n * 2 <= cm->half_open)
-		return NULL;
+	if (most->n * 2 <= cm->half_open) {
+		/* Taken from one with as many, or one more, it would be taken back. */
+		if (most->n <= asks->n + 1)
+			return NULL;
+		/* Many honest hosts may come at once: each has time for its answer. */
+		patience = cm_time(ANSWER_TIMEOUT);
+	}
 	list = &most->half_open;
 	for (uint32_t looks = 0; looks < LOOKS && looks < most->n; looks++) {
 		c = TAILQ_FIRST(list);
 		if ((c->state == CM_REP_SENT || c->state == CM_MRA_REP_RCVD ||
 			    c->state == CM_REJ_RCVD) &&
-			(any || c->listener == l)) {
+			(any || c->listener == l) && c->time_rep + patience <= now) {
 			cm_half_open_end(cm, c);
 			c->retries = 0;
 			cm_arm(cm, c, 0, now);

@@ -54,8 +54,9 @@ bool cm_is_in_the_way(struct cm *cm, const struct cm_conn *c);
 bool cm_is_repeated(struct cm *cm, uint64_t hash, ns_t now);
 /**
  * There is none left for a REQ that was repeated: the oldest unfinished connection of the neighbour
- * that has more than half of all gives its place away. Its timer ends it; if its RTU comes before
- * that, it is established. @return it; NULL: nobody has so many more than the one who asks.
+ * that has most of them gives its place away: if it has more than half of all, or two more than the
+ * one who asks and has had time to answer. Its timer ends it; if its RTU comes before that, it is
+ * established. @return it; NULL: there is none.
  */
 struct cm_conn *cm_make_room(
 	struct cm *cm, const struct cm_listener *l, const struct cm_path *path, ns_t now);

@@ -74,6 +74,81 @@ CM_40_of_that_listener(void **state)
 	bed_fini(&b);
 }
 
+/*
+ * CM_40: a flood of several MACs, of which none has more than half of the places. Who has fewer
+ * gets places until all have as many, and no more: those of the flood take none from each other.
+ */
+static void
+CM_40_shares_among_macs(void **state)
+{
+	enum { MACS = 3, FORGED = 60, FIRST = 10 };
+	uint32_t got = 0, all;
+	struct bed b;
+
+	(void)state;
+	bed_init(&b);
+	for (uint32_t second = 0; second < 2; second++, b.now += TIME_NS_PER_S) {
+		for (uint32_t i = 0; i < FORGED; i++) {
+			from_mac(&b, (uint8_t)(FIRST + i % MACS), 1 + i, 1 + i);
+			if (b.v.drop == CM_DROP_NONE && b.v.todo == CM_DO_ASK)
+				say_yes(&b);
+		}
+	}
+	all = b.cm.half_open;
+	assert_int_equal(all, 16);
+	for (uint32_t second = 0; second < 2; second++, b.now += TIME_NS_PER_S) {
+		for (uint32_t n = 1; n <= 8; n++) {
+			from_mac(&b, HONEST, 200 + n, 1000 + n);
+			if (b.v.drop == CM_DROP_NONE && b.v.todo == CM_DO_ASK) {
+				assert_non_null(b.v.displaced);
+				assert_in_range(
+					b.v.displaced->path.peer_mac[5], FIRST, FIRST + MACS - 1);
+				say_yes(&b);
+				got++;
+			}
+			assert_int_equal(b.cm.half_open, all);
+		}
+	}
+	assert_int_equal(got, 4); /* of 16, as each of the four */
+	for (uint32_t i = 0; i < FORGED; i++) {
+		from_mac(&b, (uint8_t)(FIRST + i % MACS), 1 + i, 1 + i);
+		assert_null(b.v.displaced);
+	}
+	bed_fini(&b);
+}
+
+/* CM_40: many hosts at once are no flood: none gives its place away before it could answer. */
+static void
+CM_40_time_for_an_answer(void **state)
+{
+	enum { MACS = 3, ALL = 16, FIRST = 10 };
+	struct cm_conn *c;
+	struct bed b;
+
+	(void)state;
+	bed_init(&b);
+	for (uint32_t second = 0; second < 2; second++, b.now += TIME_NS_PER_S)
+		for (uint32_t i = 0; i < ALL; i++)
+			from_mac(&b, (uint8_t)(FIRST + i % MACS), 1 + i, 1 + i);
+	assert_int_equal(b.cm.half_open, ALL);
+	from_mac(&b, HONEST, 200, 1000);
+	bed_dropped(&b, CM_DROP_half_open);
+	b.now += TIME_NS_PER_S;
+	for (uint32_t at = 0; (c = cm_each(&b.cm, &at)) != NULL;) {
+		const struct cm_terms own = { .qpn = 0x100 + at, .psn = 1 };
+
+		assert_int_equal(cm_accept(&b.cm, c, &own, NULL, 0, b.now, &b.v), 0);
+	}
+	b.now += TIME_NS_PER_S / 2;
+	from_mac(&b, HONEST, 200, 1000);
+	bed_dropped(&b, CM_DROP_half_open);
+	b.now += TIME_NS_PER_S / 10;
+	from_mac(&b, HONEST, 200, 1000);
+	assert_int_equal(b.v.drop, CM_DROP_NONE);
+	assert_non_null(b.v.displaced);
+	bed_fini(&b);
+}
+
 /* CM_25, CM_40: who has given its place away gets no more time for its MRA. */
 static void
 CM_40_no_time_without_a_place(void **state)
@@ -191,6 +266,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(CM_40_of_that_listener),
+		cmocka_unit_test(CM_40_shares_among_macs),
+		cmocka_unit_test(CM_40_time_for_an_answer),
 		cmocka_unit_test(CM_40_no_time_without_a_place),
 		cmocka_unit_test(CM_40_nothing_for_the_unheard),
 		cmocka_unit_test(CM_40_of_who_gave_up),
