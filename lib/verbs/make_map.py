@@ -4,7 +4,9 @@
 import re
 import sys
 
-ROW = re.compile(r"^(OURS|STUB)\((\w+), ([\w.]+)", re.M)
+ROW = re.compile(r"^(OURS|STUB|PRIV)\((\w+), ([\w.]+)", re.M)
+DEFAULT = "PRIVATE_34"
+NEWER = 57, 59, 64, 65              # IBVERBS_PABI_VERSION of rdma-core since
 
 
 def order(node):
@@ -13,16 +15,19 @@ def order(node):
 
 def main():
     with open(sys.argv[1], encoding="utf-8") as f:
-        rows = ROW.findall(f.read())
-    nodes = sorted({node for _, _, node in rows}, key=order)
+        rows = [(name, DEFAULT if kind == "PRIV" else at)
+                for kind, name, at in ROW.findall(f.read())]
+    nodes = sorted({node for _, node in rows}, key=order)
     out, before = [], ""
     for node in nodes:
-        names = "".join(f"\t{name};\n" for _, name, at in rows if at == node)
+        names = "".join(f"\t{name};\n" for name, at in rows if at == node)
         # Not in a node that has old versions: it would hide them.
         hidden = "local:\n\t*;\n" if node == nodes[-1] else ""
         parent = before if node[0].isdigit() else ""
         out.append(f"IBVERBS_{node} {{\nglobal:\n{names}{hidden}}}{parent};\n")
         before = f" IBVERBS_{node}"
+    # What they have is said where it is defined (.symver).
+    out += [f"IBVERBS_PRIVATE_{n} {{\n}};\n" for n in NEWER]
     with open(sys.argv[2], "w", encoding="utf-8") as f:
         f.write("".join(out))
 

@@ -193,9 +193,16 @@ ibv_query_gid(struct ibv_context *ctx, uint8_t port, int index, union ibv_gid *g
 	return 0;
 }
 
-/* ibv_devinfo and pyverbs call it. */
+/* ibv_devinfo and pyverbs call it: of any of the nodes of symbols.def's PRIV. */
+#define GID_TYPE(at) __asm__(".symver vl_query_gid_type, ibv_query_gid_type" at);
+GID_TYPE("@@IBVERBS_PRIVATE_34")
+GID_TYPE("@IBVERBS_PRIVATE_57")
+GID_TYPE("@IBVERBS_PRIVATE_59")
+GID_TYPE("@IBVERBS_PRIVATE_64")
+GID_TYPE("@IBVERBS_PRIVATE_65")
+
 int
-ibv_query_gid_type(struct ibv_context *ctx, uint8_t port, unsigned int index, unsigned int *type)
+vl_query_gid_type(struct ibv_context *ctx, uint8_t port, unsigned int index, unsigned int *type)
 {
 	if (port != 1 || index >= (unsigned int)vl_gids(ctx)) {
 		errno = EINVAL;

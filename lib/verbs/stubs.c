@@ -15,5 +15,11 @@
 #define OLD(name, node, kind) \
 	BODY_##kind(old_##name) \
 	__asm__(".symver old_" #name ", " #name "@IBVERBS_" #node);
+#define NODE(name, at) __asm__(".symver priv_" #name ", " #name #at);
+#define PRIV(name, kind) \
+	BODY_##kind(priv_##name) \
+	NODE(name, @@IBVERBS_PRIVATE_34) NODE(name, @IBVERBS_PRIVATE_57) \
+	NODE(name, @IBVERBS_PRIVATE_59) NODE(name, @IBVERBS_PRIVATE_64) \
+	NODE(name, @IBVERBS_PRIVATE_65)
 #include "symbols.def"
 /* clang-format on */

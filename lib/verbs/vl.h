@@ -40,7 +40,7 @@ int ibv_dontfork_range(void *base, size_t size);
 /** As ibv_dontfork_range(). */
 int ibv_dofork_range(void *base, size_t size);
 /** Type 1 is RoCE v2. @return 0, or -1 with errno. */
-int ibv_query_gid_type(
+int vl_query_gid_type(
 	struct ibv_context *ctx, uint8_t port, unsigned int index, unsigned int *type);
 
 struct vl_device {

@@ -40,6 +40,10 @@ class Programs(Runs):
         self.assertEqual((0, said + "\n"), (code, out), err)
         return err
 
+    def test_newer_than_debian(self):
+        """Symbols of rdma-core 59 to 65: regions and buffers are there, the others say so."""
+        self.good("VERBS_NEWER", "newer")
+
     def test_threads_that_poll_one_queue(self):
         """ibv_start_poll() without IBV_CREATE_CQ_ATTR_SINGLE_THREADED."""
         self.good("VERBS_POLLED", "each its own")
