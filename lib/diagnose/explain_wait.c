@@ -176,11 +176,13 @@ wait_window(struct waits *x)
 {
 	const struct qp_waiting *w = x->w;
 	const uint32_t room = x->s->window < w->open ? x->s->window : w->open;
+	const char *by = x->s->rate.by_delay ? ", as its round trips have it (cc.algo delay)"
+					     : ", half of what it was before a CNP";
 
 	since(x,
-		add(x, w->halved ? "CONGESTION" : "WINDOW", "acknowledgements",
+		add(x, w->narrowed ? "CONGESTION" : "WINDOW", "acknowledgements",
 			"the window is full: %u request packets in flight of %u%s%s", w->flying,
-			room, w->halved ? ", half of what it was before a CNP" : "",
+			room, w->narrowed ? by : "",
 			w->open < x->s->window ? ", fewer since packets were lost" : ""),
 		x->w->since);
 }

@@ -24,7 +24,7 @@ struct qp_waiting {
 	uint8_t stop;          /* enum requester_stop: against the next packet */
 	uint8_t timeout;       /* exponent in effect; 0: no transport timer */
 	uint8_t rnr_code;      /* of the RNR NAK that is waited for the end of */
-	bool halved;           /* a CNP has halved the window */
+	bool narrowed;         /* the window is smaller than the QP's: by a CNP, or cc.algo=delay */
 	bool established;      /* the peer was heard of in RTR */
 	bool starved;          /* the peer was told of no credit (FLOW-07) */
 	bool has_oldest;       /* oldest_*: the oldest request not completed */

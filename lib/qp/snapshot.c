@@ -46,7 +46,7 @@ snapshot_waiting(const struct qp *qp, ns_t now, struct qp_waiting *out)
 
 	out->established = (qp->flags & QPF_UNHEARD) == 0 &&
 			   (wire_is_connected(qp->resp.transport) || qp->resp.msn != 0);
-	out->halved = qp->req.window < qp->window;
+	out->narrowed = qp->req.window < qp->window;
 	out->starved = qp->resp.starved;
 	out->rnr_until = qp->resp.latched ? qp->resp.rnr_until : 0;
 	if (r->dead)

@@ -164,6 +164,13 @@ class Waits(ReqCase):
         self.dut.run()
         self.assertIn("CNP", self.one("CONGESTION")["text"])
 
+    def test_congestion_by_delay(self):
+        """CC-33: the window is that of round trips, and no CNP has come."""
+        self.req(recv=4, knobs={"cc.algo": "delay", "cc.delay_start": 2})
+        self.post(*[self.wr("SEND", 10) for _ in range(4)])
+        self.assertIn("2 request packets in flight of 2, as its round trips have it",
+                      self.one("CONGESTION")["text"])
+
     def test_credits(self):
         """FLOW-03: the peer has announced no receive beyond this one."""
         self.req(recv=4, knobs={"req.credits": "on"})
