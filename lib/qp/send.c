@@ -54,10 +54,11 @@ qp_send_apply(struct qp *qp, uint32_t mask, uint8_t from, uint8_t to)
 		r->pmtu = qp->attr.path_mtu;
 	if ((mask & QP_ATTR_TIMEOUT) != 0)
 		r->timeout = honoured_timeout(qp);
+	/* In SQD, too: what is left of the old number would hold until the next acknowledgement. */
 	if ((mask & QP_ATTR_RETRY_CNT) != 0)
-		r->retry_cnt = qp->attr.retry_cnt & 7;
+		r->retry_left = r->retry_cnt = qp->attr.retry_cnt & 7;
 	if ((mask & QP_ATTR_RNR_RETRY) != 0)
-		r->rnr_retry = qp->attr.rnr_retry & 7;
+		r->rnr_left = r->rnr_retry = qp->attr.rnr_retry & 7;
 	if ((mask & QP_ATTR_MAX_QP_RD_ATOMIC) != 0)
 		r->max_rd_atomic = qp->attr.max_rd_atomic;
 	/* QP-08: the first PSN sent is sq_psn. */

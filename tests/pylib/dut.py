@@ -243,6 +243,11 @@ class DutCase(unittest.TestCase):
             if name == state:
                 break
 
+    def in_sqd(self, **attrs):
+        """The QP is brought from RTS to SQD, modified there, and brought back."""
+        for state, kw in (("SQD", {}), ("SQD", attrs), ("RTS", {})):
+            self.rpc("qp_modify", qp_num=QPN, qp_state=state, **kw)
+
     def drain(self):
         """Leftovers of earlier tests and of set-up."""
         self.dut.run()

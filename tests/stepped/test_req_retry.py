@@ -46,8 +46,11 @@ class Retry(ReqCase):
         self.assertEqual([], self.feed(good))
         self.succeeded([100])
 
-    def transmissions(self, retry_cnt, timeout=10):
-        self.req(retry_cnt=retry_cnt, timeout=timeout)
+    def transmissions(self, retry_cnt, timeout=10, before=None):
+        """@param before the number until it is modified in SQD."""
+        self.req(retry_cnt=retry_cnt if before is None else before, timeout=timeout)
+        if before is not None:
+            self.in_sqd(retry_cnt=retry_cnt)
         seen = len(self.sends(1))
         while True:
             _, got = self.until_sent(5 * transport_ns(timeout))
@@ -65,6 +68,11 @@ class Retry(ReqCase):
         """Also RX-FATAL-06: the code of exhausted retries."""
         for n in (0, 1, 3):
             self.transmissions(n)
+
+    def test_REQ_RETRY_02_a_number_set_in_SQD(self):
+        """It counts from there on, not only behind the next acknowledgement."""
+        for before, n in ((0, 3), (7, 1)):
+            self.transmissions(n, before=before)
 
     def test_REQ_RETRY_03_seven_is_finite(self):
         self.transmissions(7, timeout=8)

@@ -34,8 +34,11 @@ class Rnr(ReqCase):
         self.well()
 
     def test_REQ_RNR_04_number_of_retries(self):
-        for n in (0, 1, 3):
-            self.req(rnr_retry=n)
+        """Also one that is set in SQD, where another was before."""
+        for before, n in ((0, 0), (1, 1), (3, 3), (0, 2), (6, 1)):
+            self.req(rnr_retry=before)
+            if n != before:
+                self.in_sqd(rnr_retry=n)
             seen = len(self.sends(1))
             while True:
                 self.rnr(S, 1)
