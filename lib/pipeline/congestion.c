@@ -90,13 +90,18 @@ pipeline_congestion_sent(struct worker *w, uint32_t qpn)
 /**
  * CC-05, CC-06: the first CNP halves the number of packets in flight, for good; what is in flight
  * drains first. CC-11: it cuts the QP's rate. A QP without an algorithm notices and goes on.
+ *
+ * Anybody can send one to a QP of datagrams, for it has no peer and a CNP shows no Q_Key; and none
+ * can be true: datagrams are Not-ECT, so nobody marks them.
  */
 void
 pipeline_congestion_notified(struct worker *w, uint8_t port, struct qp *qp)
 {
 	uint8_t state = qp_state_of(qp);
 
-	if ((qp->flags & QPF_CC_RATE) != 0 && state >= QPS_RTR && state <= QPS_SQD) {
+	if (!wire_is_connected(qp->resp.transport)) {
+		count(w, port, qp, STAT_rp_cnp_ignored);
+	} else if ((qp->flags & QPF_CC_RATE) != 0 && state >= QPS_RTR && state <= QPS_SQD) {
 		count(w, port, qp, STAT_rp_cnp_handled);
 		cc_notified(&qp_cc(qp)->cc, w->now);
 		qp_cc_note(qp);

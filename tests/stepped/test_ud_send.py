@@ -35,6 +35,18 @@ class Datagrams(dut_ud.UdCase):
                 self.succeeded(self.send_id - 1)
         self.alive()
 
+    def test_UD_29_no_CNP_is_for_datagrams(self):
+        """Whoever sends one shows no Q_Key: neither rate nor window become less."""
+        for knobs in ({"cc.algo": "dcqcn"}, {"cc.algo": "ernic_window"}):
+            self.sender(knobs=knobs)
+            self.quiet(*[self.peer.cnp()] * 20)
+            q = self.rpc("qp_query", qp_num=QPN)
+            if "cc" in q:
+                self.assertEqual((10000.0, 0), (q["cc"]["rate_current"], q["cc"]["cnps"]))
+            self.assertEqual((20, 0), (self.delta("rp_cnp_ignored"),
+                                       self.delta("rp_cnp_handled")))
+            self.assertEqual(16, len(self.post(*[self.wr(PMTU) for _ in range(16)])))
+
     def test_UD_05_address_of_each_request(self):
         self.sender()
         hosts = ((2, {"traffic_class": 0}), (3, {"traffic_class": 0xA0}),
