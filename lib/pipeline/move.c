@@ -156,7 +156,7 @@ pipeline_move_adopt(struct worker *w, struct qp *qp)
 	qp->flags &= ~(uint32_t)QPF_CNP_SCHEDULED; /* what the old owner asked for is forgotten */
 	pipeline_answers_join(w, qp);
 	if (feed != NULL && feed->resting) {
-		wheel_arm(&w->wheel, &qp->sq.timer, tick_after(feed->rest_until));
+		timer_by(w, qp, feed->rest_until);
 	} else if (state == QPS_RTS || state == QPS_SQD) {
 		timer_update(w, qp);
 		pipeline_send_wake(w, qp);

@@ -5,16 +5,6 @@
 #include "qp_cc.h"
 #include "sending.h"
 
-/** Wake the QP up by `at`. Its timer may be there for something that comes before. */
-static void
-wake_at(struct worker *w, struct qp *qp, ns_t at)
-{
-	if (qp->sq.alarm != 0 && qp->sq.alarm <= at)
-		return;
-	qp->sq.alarm = at;
-	wheel_arm(&w->wheel, &qp->sq.timer, tick_after(at));
-}
-
 /** @return how many packets may leave now. */
 static uint32_t
 packets_now(struct worker *w, struct qp *qp)
@@ -36,7 +26,7 @@ pipeline_pace_requests(struct worker *w, struct qp *qp)
 	if (n == 0) {
 		qp_cc(qp)->sends_wait = true;
 		pipeline_send_sleep(w, qp);
-		wake_at(w, qp, qp_cc(qp)->cc.due);
+		timer_by(w, qp, qp_cc(qp)->cc.due);
 	}
 	return n;
 }
@@ -46,7 +36,7 @@ pipeline_pace_response(struct worker *w, struct qp *qp)
 {
 	if (packets_now(w, qp) != 0)
 		return true;
-	wake_at(w, qp, qp_cc(qp)->cc.due);
+	timer_by(w, qp, qp_cc(qp)->cc.due);
 	return false;
 }
 
@@ -80,7 +70,7 @@ pipeline_pace_timer(struct worker *w, struct qp *qp)
 	if (!c->sends_wait && !c->answers_wait)
 		return;
 	if (w->now < c->cc.due) {
-		wake_at(w, qp, c->cc.due);
+		timer_by(w, qp, c->cc.due);
 		return;
 	}
 	if (c->answers_wait)
@@ -88,4 +78,11 @@ pipeline_pace_timer(struct worker *w, struct qp *qp)
 	if (c->sends_wait && (state == QPS_RTS || state == QPS_SQD))
 		pipeline_send_wake(w, qp);
 	c->sends_wait = false;
+}
+
+void
+pipeline_pace_answers(struct worker *w, struct qp *qp)
+{
+	qp_cc(qp)->sends_wait = false;
+	pipeline_pace_timer(w, qp);
 }

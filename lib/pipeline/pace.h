@@ -30,6 +30,8 @@ pace_place(const struct tx_queue *q)
 void pipeline_pace_sent(struct worker *w, struct qp *qp, uint8_t port, uint32_t place);
 /** The newest frame where the QP's go is one of its READ responses. */
 void pipeline_pace_sent_one(struct worker *w, struct qp *qp);
+/** The QP's timer was cancelled, and it sends nothing: do READ responses wait for their turn? */
+void pipeline_pace_answers(struct worker *w, struct qp *qp);
 /** The QP's timer fired: is it its turn? */
 void pipeline_pace_timer(struct worker *w, struct qp *qp);
 

@@ -4,6 +4,7 @@
  * completions are counted and go nowhere.
  */
 #include "count.h"
+#include "pace.h"
 #include "send_feed.h"
 #include "sending.h"
 
@@ -70,7 +71,9 @@ pipeline_feed_rests(struct worker *w, struct qp *qp, const struct requester_verd
 	f->rest_until = w->now + f->rest;
 	requester_reset(&qp->req, psn(qp->attr.sq_psn));
 	pipeline_sends_stop(w, qp);
-	wheel_arm(&w->wheel, &qp->sq.timer, tick_after(f->rest_until));
+	if ((qp->flags & QPF_CC_RATE) != 0)
+		pipeline_pace_answers(w, qp);
+	timer_by(w, qp, f->rest_until);
 	return true;
 }
 
@@ -83,7 +86,7 @@ pipeline_feed_timer(struct worker *w, struct qp *qp)
 	if (f == NULL || !f->resting)
 		return false;
 	if (w->now < f->rest_until) {
-		wheel_arm(&w->wheel, &qp->sq.timer, tick_after(f->rest_until));
+		timer_by(w, qp, f->rest_until);
 		return true;
 	}
 	f->resting = false;

@@ -189,6 +189,17 @@ request_unsealed(struct worker *w, uint8_t *frame, uint16_t l3_off, bool ipv6, u
 	if (UNLIKELY(w->unsealed_n == REQUEST_TURN) || UNLIKELY(w->unsealed_bytes > SEAL_BYTES))
 		pipeline_requests_seal(w);
 }
+/** The QP's timer fires by `at`; it may be there for something that comes before. */
+static ALWAYS_INLINE void
+timer_by(struct worker *w, struct qp *qp, ns_t at)
+{
+	if (LIKELY(qp->sq.alarm - 1 < at)) /* not armed: 0 */
+		return;
+	ASSERT(qp->worker == w->index);
+	qp->sq.alarm = at;
+	wheel_arm(&w->wheel, &qp->sq.timer, tick_after(at));
+}
+
 /**
  * The requester's deadline may have changed. A timer that fires before it is armed again then:
  * progress does not touch it.
@@ -198,13 +209,8 @@ timer_update(struct worker *w, struct qp *qp)
 {
 	const struct requester *r = &qp->req;
 
-	if (!(r->timing | r->waiting_rnr))
-		return;
-	if (LIKELY(qp->sq.alarm - 1 < r->deadline)) /* not armed: 0 */
-		return;
-	ASSERT(qp->worker == w->index);
-	qp->sq.alarm = r->deadline;
-	wheel_arm(&w->wheel, &qp->sq.timer, tick_after(r->deadline));
+	if (r->timing | r->waiting_rnr)
+		timer_by(w, qp, r->deadline);
 }
 
 #endif

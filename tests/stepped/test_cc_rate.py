@@ -215,6 +215,16 @@ class Responses(dut.DutCase):
         self.assertEqual(got[-1], acks[0])
         self.assertEqual(got[-2][0], acks[0][0])
 
+    def test_CC_22_while_a_send_feed_rests(self):
+        """Its peer answers no WRITE, so that it rests from 1 ms on; a response takes 9 ms."""
+        self.resp(mr_fill="pattern:1", timeout=8, retry_cnt=0, knobs={"cc.rpg_max_rate": 1},
+                  send_feed={"opcode": "RDMA_WRITE", "size": 8, "depth": 1, "rkey": "0x999",
+                             "remote_addr": "0x0"})
+        first = self.feed(self.peer.read_req(E, VA, RKEY, 8192))
+        got = first + [f for _, f in self.answers(80 * MS, step=MS)]
+        self.assertEqual(list(range(E, E + 8)),
+                         [f.psn for f in got if f.opcode in roce.RESPONSES])
+
 
 class None_(ReqCase):
     """CC-25."""
