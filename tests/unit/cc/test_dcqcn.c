@@ -80,6 +80,21 @@ CC_10_first_cnp(void **state UNUSED)
 	assert_int_not_equal(CC_FULL, c.stage);
 	assert_true(cc_is_paced(&c));
 
+	/* It is the first one's alone. */
+	cc_notified(&c, 50 * US);
+	assert_in_range(c.rate, 40000, 99999);
+	/* Neither above the port's rate nor below the least one. */
+	p.rate_to_set_on_first_cnp = 400000;
+	cc_start(&c, &p);
+	cc_notified(&c, 5 * US);
+	assert_int_equal(10000000, c.rate);
+	p.rate_to_set_on_first_cnp = 1;
+	p.rpg_min_rate = 7;
+	cc_start(&c, &p);
+	cc_notified(&c, 5 * US);
+	assert_int_equal(7000, c.rate);
+	p.rpg_min_rate = 1;
+
 	/* An ordinary cut: 1 - 1023 / 2048 of 10 Gb/s. */
 	p.rate_to_set_on_first_cnp = 0;
 	cc_start(&c, &p);

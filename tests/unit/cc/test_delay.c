@@ -182,6 +182,12 @@ CC_32_losses(void **state UNUSED)
 	cc_delay_lost(&c, true, 500 * US);
 	cc_delay_lost(&c, true, 600 * US);
 	assert_int_equal(10, thousandths());
+	/* Nor are they where a NAK told of one: it is a response. */
+	begin(100000);
+	sample(20, 0, 100);
+	for (uint32_t i = 0; i < 5; i++)
+		cc_delay_lost(&c, i != 2, (200 + 100 * i) * US);
+	assert_true(thousandths() > 1000);
 	/* CNPs are counted. */
 	begin(100000);
 	cc_notified(&c, 100 * US);

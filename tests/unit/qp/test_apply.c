@@ -132,9 +132,11 @@ QP_10_they_act(void **state)
 	assert_int_equal(qp->req.retry_cnt, 3);
 	qp_apply(qp, &second, QP_ATTR_RETRY_CNT);
 	assert_int_equal(qp->req.retry_cnt, 5);
+	assert_int_equal(qp->req.retry_left, 5); /* REQ-RETRY-02 */
 	assert_int_equal(qp->req.rnr_retry, 2);
 	qp_apply(qp, &second, QP_ATTR_RNR_RETRY);
 	assert_int_equal(qp->req.rnr_retry, 6);
+	assert_int_equal(qp->req.rnr_left, 6); /* REQ-RNR-04 */
 	assert_int_equal(qp->req.timeout, 14);
 	qp_apply(qp, &second, QP_ATTR_TIMEOUT);
 	assert_int_equal(qp->req.timeout, 15);
@@ -152,6 +154,49 @@ QP_10_they_act(void **state)
 	qp_free(qp);
 }
 
+/* QP-07: in RTR, where the peer sends already, a modify does not begin again with rq_psn. */
+static void
+QP_07_no_new_beginning_in_RTR(void **state)
+{
+	struct qp *qp = qp_new(&params);
+	struct qp_attr a = first;
+
+	(void)state;
+	assert_non_null(qp);
+	for (a.qp_state = QPS_INIT; a.qp_state <= QPS_RTR; a.qp_state++)
+		qp_apply(qp, &a, QP_ATTR_STATE | QP_ATTR_RQ_PSN | QP_ATTR_AV);
+	assert_int_equal(qp->resp.epsn.v, 0x100);
+	qp->resp.epsn = psn(0x105);
+	qp_apply(qp, &a, QP_ATTR_TRACE);
+	qp_apply(qp, &a, QP_ATTR_NEW_MAC);
+	assert_int_equal(qp->resp.epsn.v, 0x105);
+	qp_free(qp);
+}
+
+/* REQ-RETRY-09: an alternate path whose neighbour is not known any more is none. */
+static void
+REQ_RETRY_09_neighbour_of_the_alternate_path(void **state)
+{
+	struct qp *qp = made();
+	struct qp_attr a = first;
+
+	(void)state;
+	a.alt_path = second.path;
+	a.alt_resolved = true;
+	qp_apply(qp, &a, QP_ATTR_ALT_PATH);
+	qp_migration_set(qp, MIG_ARMED);
+	assert_true(qp->req.armed);
+	a.path = second.path;
+	a.path_resolved = false;
+	qp_apply(qp, &a, QP_ATTR_NEW_MAC);
+	assert_false(qp->req.armed);
+	a.path_resolved = true;
+	qp_apply(qp, &a, QP_ATTR_NEW_MAC);
+	assert_true(qp->req.armed);
+	assert_int_equal(qp->attr.path.dst_ip[3], 2);
+	qp_free(qp);
+}
+
 static int
 setup_eal(void **state)
 {
@@ -165,6 +210,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(QP_03_each_alone),
 		cmocka_unit_test(QP_10_they_act),
+		cmocka_unit_test(QP_07_no_new_beginning_in_RTR),
+		cmocka_unit_test(REQ_RETRY_09_neighbour_of_the_alternate_path),
 	};
 
 	return cmocka_run_group_tests(tests, setup_eal, NULL);

@@ -197,6 +197,37 @@ REQ_CLS_B_01_fault_elsewhere(void **state)
 	assert_int_equal(s->n, 0);
 	ack(s, S + 2, ACK);
 	expect_error(s, 3, WC_LOC_PROT, 5);
+
+	bed_init(s); /* the place of one that has completed is another one's */
+	post_sends(s, 1);
+	pump(s);
+	ack(s, S, ACK);
+	post_sends(s, SLOTS);
+	requester_local_fault(&s->r, 0, WR_FAULT_PROT, &s->v);
+	assert_int_equal(s->wr[0].fault, WR_FAULT_NONE);
+}
+
+/* REQ-CLS-B-01: of two at fault the older one stops the queue, whichever was found first. */
+static void
+REQ_CLS_B_01_two_at_fault(void **state)
+{
+	static const uint8_t found[][2] = { { 1, 2 }, { 2, 1 } };
+	struct bed bed, *s = &bed;
+
+	(void)state;
+	for (uint32_t i = 0; i < 2; i++) {
+		bed_init(s);
+		post_sends(s, 4);
+		pump(s);
+		memset(&s->v, 0, sizeof(s->v));
+		requester_local_fault(&s->r, found[i][0], WR_FAULT_PROT, &s->v);
+		requester_local_fault(&s->r, found[i][1], WR_FAULT_PROT, &s->v);
+		expire(s);
+		assert_int_equal(pump(s), REQ_FAULT);
+		expect_psns(s, S);
+		ack(s, S, ACK);
+		expect_error(s, 1, WC_LOC_PROT, 5);
+	}
 }
 
 /* REQ-CLS-B-05: opcodes that do not exist. */
@@ -346,6 +377,25 @@ QP_09_drain_half_a_message(void **state)
 	assert_int_equal(s->v.act & REQACT_DRAINED, REQACT_DRAINED);
 }
 
+/* QP-10: of what is posted in SQD nothing is told, not even that it is at fault. */
+static void
+QP_10_fault_in_SQD(void **state)
+{
+	struct bed bed, *s = &bed;
+
+	(void)state;
+	bed_init(s);
+	assert_true(requester_drain(&s->r, true));
+	POST(s, SEND(64), .fault = WR_FAULT_PROT);
+	assert_int_equal(pump(s), REQ_DRAINED);
+	requester_check_fault(&s->r, &s->v);
+	assert_int_equal(s->v.act, 0);
+	requester_drain(&s->r, false);
+	assert_int_equal(pump(s), REQ_FAULT);
+	requester_check_fault(&s->r, &s->v);
+	expect_error(s, 0, WC_LOC_PROT, 5);
+}
+
 /* A local fault behind a READ does not stop the READ's timer. */
 static void
 TMR_06_read_before_a_fault(void **state)
@@ -417,7 +467,7 @@ rules_have_names(void **state)
 RUN(T(REQ_CLS_B_01_fault_in_the_queue), T(REQ_CLS_B_01_silent_predecessor),
 	T(REQ_CLS_B_01_fault_while_sending), T(REQ_CLS_B_01_asked_for_again),
 	T(REQ_CLS_B_01_fault_at_the_head), T(REQ_CLS_B_01_behind_a_read),
-	T(REQ_CLS_B_01_fault_elsewhere), T(REQ_CLS_B_05_malformed), T(REQ_CLS_C_01_context),
-	T(REQ_CLS_F_01_cq_overflow), T(QP_09_drain), T(QP_09_drained_at_once),
-	T(QP_09_drain_half_a_message), T(TMR_06_read_before_a_fault), T(TMR_10_reset_is_complete),
-	T(rules_have_names))
+	T(REQ_CLS_B_01_fault_elsewhere), T(REQ_CLS_B_01_two_at_fault), T(QP_10_fault_in_SQD),
+	T(REQ_CLS_B_05_malformed), T(REQ_CLS_C_01_context), T(REQ_CLS_F_01_cq_overflow),
+	T(QP_09_drain), T(QP_09_drained_at_once), T(QP_09_drain_half_a_message),
+	T(TMR_06_read_before_a_fault), T(TMR_10_reset_is_complete), T(rules_have_names))

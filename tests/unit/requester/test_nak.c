@@ -163,6 +163,25 @@ REQ_NAK_08_inside_a_message(void **state)
 	expect_error(s, 0, WC_REM_ACCESS, 10);
 }
 
+/* REQ-NAK-08: what the peer refuses has its status, though the rest of it could not be sent. */
+static void
+REQ_NAK_08_refused_and_at_fault(void **state)
+{
+	struct bed bed, *s = &bed;
+
+	(void)state;
+	bed_init(s);
+	POST(s, SEND(1));
+	POST(s, WRITE(3000));
+	for (uint32_t i = 0; i < 3; i++)
+		assert_int_equal(requester_next(&s->r, s->now, &s->out[0]), REQ_SEND);
+	memset(&s->v, 0, sizeof(s->v));
+	requester_local_fault(&s->r, 1, WR_FAULT_PROT, &s->v);
+	ack(s, S + 1, NRAE);
+	expect_done(s, 1);
+	expect_error(s, 1, WC_REM_ACCESS, 10);
+}
+
 /* REQ-CLS-B-04, RX-FATAL-25, AMB-11, AMB-13; dropped with req.bad_aeth=drop: RX-SYN-22 */
 static void
 REQ_CLS_B_04_reserved_syndromes(void **state)
@@ -219,4 +238,5 @@ REQ_IMPL_05_doubt_is_over(void **state)
 
 RUN(T(REQ_NAK_01_rewind), T(REQ_NAK_01_inside_a_message), T(REQ_NAK_01_ackreq), T(REQ_NAK_03_stray),
 	T(REQ_NAK_04_repeated), T(REQ_NAK_05_fatal), T(REQ_NAK_08_inside_a_message),
-	T(REQ_CLS_B_04_reserved_syndromes), T(REQ_IMPL_05_doubt_is_over))
+	T(REQ_NAK_08_refused_and_at_fault), T(REQ_CLS_B_04_reserved_syndromes),
+	T(REQ_IMPL_05_doubt_is_over))

@@ -177,6 +177,7 @@ REQ_RNR_03_ack_in_the_wait(void **state)
 	ack(s, S, ACK);
 	expect_done(s, 1);
 	assert_false(s->r.waiting_rnr);
+	assert_int_equal(s->v.act & REQACT_RESEND, REQACT_RESEND); /* who slept is to be woken */
 	assert_int_equal(pump(s), REQ_IDLE);
 	expect_psns(s, S + 1, S + 2);
 }

@@ -109,6 +109,58 @@ UC_15_fault_waits_for_its_turn(void **state)
 	assert_int_equal(s.v.head_was, 3);
 }
 
+/** What of the message has left is not taken back. */
+static void
+UC_15_a_part_has_left(void **state)
+{
+	struct requester_packet p;
+	struct bed s;
+
+	(void)state;
+	uc_init(&s);
+	POST(&s, SEND(4 * PMTU));
+	for (uint32_t i = 0; i < 4; i++) {
+		assert_int_equal(next(&s, &p), REQ_SEND); /* and the fourth could not be made */
+		if (i == 1)
+			left(&s, S + 2);
+	}
+	s.v = (struct requester_verdict){ 0 };
+	requester_local_fault(&s.r, 0, WR_FAULT_PROT, &s.v);
+	assert_int_equal(s.v.act & REQACT_ERROR, REQACT_ERROR);
+	assert_int_equal(s.v.failed, 0);
+	assert_int_equal(next(&s, &p), REQ_FAULT);
+	requester_resume(&s.r);
+	POST(&s, SEND(8));
+	assert_int_equal(next(&s, &p), REQ_SEND);
+	assert_int_equal(p.psn.v, S + 3);
+}
+
+/** SQE entered from SQD: in RTS again, new requests start. */
+static void
+QP_11_from_SQD(void **state)
+{
+	struct requester_packet p;
+	struct bed s;
+
+	(void)state;
+	uc_init(&s);
+	POST(&s, SEND(2 * PMTU));
+	assert_int_equal(next(&s, &p), REQ_SEND);
+	assert_false(requester_drain(&s.r, true));
+	assert_int_equal(next(&s, &p), REQ_SEND); /* and this one could not be made */
+	s.v = (struct requester_verdict){ 0 };
+	requester_local_fault(&s.r, 0, WR_FAULT_PROT, &s.v);
+	assert_int_equal(s.v.act & REQACT_ERROR, REQACT_ERROR);
+	requester_resume(&s.r);
+	POST(&s, SEND(8));
+	assert_int_equal(next(&s, &p), REQ_SEND);
+	assert_int_equal(p.psn.v, S + 1);
+	/* What left before SQE says nothing of it. */
+	assert_int_equal(left(&s, S + 1)->completed, 0);
+	assert_int_equal(left(&s, S)->completed, 0);
+	assert_int_equal(left(&s, S + 2)->completed, 1);
+}
+
 /** Posted in spite of all: it fails here, and nothing of it leaves. */
 static void
 UC_16_operations(void **state)
@@ -155,6 +207,8 @@ main(void)
 		cmocka_unit_test(UC_02_done_when_the_port_has_it),
 		cmocka_unit_test(UC_02_window),
 		cmocka_unit_test(UC_15_fault_waits_for_its_turn),
+		cmocka_unit_test(UC_15_a_part_has_left),
+		cmocka_unit_test(QP_11_from_SQD),
 		cmocka_unit_test(UC_16_operations),
 		cmocka_unit_test(UC_14_nothing_is_sent_again),
 	};

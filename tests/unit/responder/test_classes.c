@@ -137,6 +137,7 @@ RESP_CLS_01_every_row(void **state)
 			assert_int_equal((act & ACT_COMPLETE) != 0, x->status != NONE);
 			if (x->status != NONE)
 				assert_int_equal(s.v.wc_status, x->status);
+			assert_int_equal(s.v.solicited, x->status != NONE); /* CQ-06 */
 			if (x->event != NONE)
 				assert_int_equal(s.v.event, x->event);
 			assert_int_equal((act & ACT_EVENT) != 0,

@@ -82,6 +82,10 @@ RESP_DUP_03_read(void **state)
 	expect_rule(&s, "RESP-DUP-03");
 	expect_state(&s, E + 3, 2);
 	assert_int_equal(s.r.unfinished, 0);
+	/* RESP-08: of one without data no key is checked, now or later. */
+	for (uint32_t i = 0; i < 2; i++)
+		FEED(&s, .op = OP_RC_READ_REQUEST, .psn = E + 3, .va = MR_VA, .rkey = BAD_KEY);
+	expect_dup(&s, ACT_READ);
 }
 
 static void
@@ -123,6 +127,8 @@ RESP_DUP_05_outside_the_original(void **state)
 		{ .psn = E + 2, .va = MR_VA + 2048, .rkey = MR_RKEY, .dma_len = 0xffffffff },
 		{ .psn = E - 1, .va = MR_VA, .rkey = MR_RKEY, .dma_len = 1024 },
 		{ .psn = E + 3, .va = MR_VA, .rkey = MR_RKEY, .dma_len = 1024 }, /* a SEND's */
+		{ .psn = E, .va = MR_VA, .rkey = MR_RKEY, .dma_len = 3072, .len = 4 },
+		{ .psn = E, .va = MR_VA, .rkey = MR_RKEY, .dma_len = 3072, .pad = 1 },
 	};
 
 	(void)state;
