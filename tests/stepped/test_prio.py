@@ -108,6 +108,7 @@ class Pfc(PrioCase):
         self.feed(pfc(3))
         self.assertEqual([], self.send(1))
         self.assertEqual([S], self.psns(self.feed(pfc(3, quanta=0))))
+        self.assertLess(self.counted("rx_prio3_pause_duration"), 3000)   # of 3356 us
         self.feed(pfc(3))
         self.feed(pfc(3, quanta=100))
         self.assertEqual([], self.send(1))
