@@ -104,6 +104,14 @@ class Delay(ReqCase):
         self.walk_up("RTS")
         self.assertEqual((32.0, 0), (self.cc()["window"], self.cc()["cnps"]))
 
+    def test_CC_32_implied_nak(self):
+        """An ACK beyond a READ tells of a loss as a NAK does."""
+        self.begin()
+        self.post(self.wr("RDMA_READ", 100), self.wr("SEND", 10))
+        self.ack(S + 1)
+        self.assertEqual(1, self.delta("implied_nak_seq_err"))
+        self.assertEqual(16.0, self.cc()["window"])
+
     def test_CC_32_timeouts(self):
         self.begin(timeout=8, retry_cnt=7, delay={"timeouts": 2})
         self.assertEqual(1, len(self.post(self.wr("RDMA_WRITE", 1024))))

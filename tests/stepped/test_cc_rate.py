@@ -163,6 +163,16 @@ class Rate(ReqCase):
         self.assertEqual([], self.feed(ns=2 * MS))
         self.assertEqual(1, self.delta("local_ack_timeout_err"))
 
+    def test_CC_21_QP_09_in_SQD(self):
+        """What has begun goes on at its rate to its end."""
+        self.req(cap=CAP, timeout=0, knobs=self.knobs(rpg_max_rate=100))
+        first = self.writes(1)
+        self.assertTrue(len(first) < 32, len(first))
+        self.rpc("qp_modify", qp_num=dut.QPN, qp_state="SQD")
+        self.writes(1)
+        got = first + [f for _, f in self.wire(8 * MS)]
+        self.assertEqual([S + i for i in range(64)], self.psns(got))
+
     def test_CC_23_resends_are_paced_too(self):
         self.req(cap=CAP, knobs=self.knobs(rpg_max_rate=10))
         sent = len(self.writes(1)) + len(self.wire(4 * MS))
