@@ -214,7 +214,7 @@ vl_span_get(const void *addr, size_t len, bool written, struct vl_memory *out, c
 {
 	const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), from = (uintptr_t)addr;
 	const uintptr_t at = from & ~(page - 1), end = (from + len + page - 1) & ~(page - 1);
-	struct convert_part parts[CONVERT_PARTS];
+	static struct convert_part parts[CONVERT_PARTS]; /* of who has the lock: stacks are small */
 	struct run runs[RL_MR_PIECES];
 	bool only_shared;
 	int n, err;

@@ -47,9 +47,11 @@ are_at_home(const struct vl_span *s, struct parts *all)
 static int
 undo_once(const struct vl_span *s)
 {
-	struct parts all = { .of = s };
+	static struct parts all; /* of who has the lock: threads may have small stacks */
 	int rc = 0;
 
+	all.of = s;
+	all.n = 0;
 	do {
 		if (!are_at_home(s, &all)) {
 			all.n = 0;
@@ -103,8 +105,10 @@ end(struct vl_span *s)
 static bool
 is_mapped(const struct vl_span *s)
 {
-	struct parts all = { .of = s };
+	static struct parts all; /* as above */
 
+	all.of = s;
+	all.n = 0;
 	return convert_walk(collect, &all) != 0 || all.n != 0;
 }
 

@@ -44,6 +44,9 @@ class Programs(Runs):
         """Symbols of rdma-core 59 to 65: regions and buffers are there, the others say so."""
         self.good("VERBS_NEWER", "newer")
 
+    def test_small_stacks(self):
+        self.good("VERBS_STACK", "little")
+
     def test_threads_that_poll_one_queue(self):
         """ibv_start_poll() without IBV_CREATE_CQ_ATTR_SINGLE_THREADED."""
         self.good("VERBS_POLLED", "each its own")
