@@ -240,6 +240,28 @@ REQ_CLS_B_01_later_read(void **state)
 	}
 }
 
+/* REQ-IMPL-04: what lies too far from the READ's beginning is not kept: its place has no number. */
+static void
+REQ_IMPL_04_far_away(void **state)
+{
+	static const uint32_t most[] = { 65535, 1023 };
+	struct bed bed, *s = &bed;
+
+	(void)state;
+	for (uint32_t keep = 0; keep < 2; keep++) {
+		for (uint32_t far = 0; far < 2; far++) {
+			bed_init(s);
+			s->r.knobs = REQ_KNOB_READ_FILL | (keep != 0 ? REQ_KNOB_READ_KEEP : 0);
+			POST(s, READ(70000 * PMTU));
+			pump(s);
+			FIRST(s, S);
+			MIDDLE(s, S + most[keep] - 1 + far);
+			assert_int_equal((s->v.act & REQACT_PLACE) != 0, far == 0);
+			assert_int_equal(s->v.act & REQACT_RESEND, REQACT_RESEND);
+		}
+	}
+}
+
 /* REQ-CLS-B-01: all of it was kept, and its region is gone: what is behind it stays here, too. */
 static void
 REQ_CLS_B_01_kept_read(void **state)
@@ -394,7 +416,7 @@ REQ_IMPL_02_fill_keeps_one(void **state)
 }
 
 RUN(T(REQ_CLS_B_01_later_read), T(REQ_CLS_B_01_kept_read), T(REQ_IMPL_04_one_gap),
-	T(REQ_IMPL_05_gap_after_gap), T(REQ_IMPL_05_two_gaps_of_one), T(REQ_IMPL_05_lost_again),
-	T(REQ_IMPL_06_counter), T(TMR_07_probe), T(TMR_07_few_below_what_was_kept),
-	T(REQ_IMPL_07_nak), T(REQ_IMPL_01_not_only_reads), T(REQ_16_kept_already),
-	T(REQ_IMPL_02_fill_keeps_one))
+	T(REQ_IMPL_04_far_away), T(REQ_IMPL_05_gap_after_gap), T(REQ_IMPL_05_two_gaps_of_one),
+	T(REQ_IMPL_05_lost_again), T(REQ_IMPL_06_counter), T(TMR_07_probe),
+	T(TMR_07_few_below_what_was_kept), T(REQ_IMPL_07_nak), T(REQ_IMPL_01_not_only_reads),
+	T(REQ_16_kept_already), T(REQ_IMPL_02_fill_keeps_one))

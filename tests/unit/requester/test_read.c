@@ -352,7 +352,69 @@ REQ_CLS_B_06_ack_for_read(void **state)
 	expect_error(s, 0, WC_BAD_RESP, 12);
 }
 
+/* REQ-16: a ghost behind the last READ, where the next request will stand an older READ stands. */
+static void
+REQ_16_nothing_is_due(void **state)
+{
+	struct bed bed, *s = &bed;
+	uint32_t p = S;
+
+	(void)state;
+	bed_init(s);
+	for (uint32_t i = 0; i < SLOTS; i++, p += 3) {
+		POST(s, READ(3 * PMTU));
+		pump(s);
+		FIRST(s, p);
+		MIDDLE(s, p + 1);
+		LAST(s, p + 2, PMTU);
+	}
+	expect_done(s, SLOTS);
+	MIDDLE(s, p);
+	expect_no_effect(s, "REQ-16");
+	ONLY(s, p, PMTU);
+	expect_no_effect(s, "REQ-16");
+}
+
+/* TMR-02: what leaves later does not put a timer off that runs for what left before. */
+static void
+TMR_02_departed(void **state)
+{
+	struct bed bed, *s = &bed;
+	ns_t first;
+
+	(void)state;
+	bed_init(s);
+	post_sends(s, 1);
+	pump(s);
+	first = s->r.deadline;
+	requester_departed(&s->r, s->now, s->now + 5000);
+	assert_in_range(s->r.deadline, first + 4999, first + 5000);
+	first = s->r.deadline;
+	requester_departed(&s->r, s->now + 6000, s->now + 9000);
+	assert_int_equal(s->r.deadline, first);
+}
+
+/* TMR-05, TMR-06: of what is left in flight nothing has asked for a response. */
+static void
+TMR_06_nothing_asks(void **state)
+{
+	struct bed bed, *s = &bed;
+
+	(void)state;
+	bed_init(s);
+	POST(s, SEND(64));
+	POSTF(s, 0, SEND(64));
+	POSTF(s, 0, SEND(64));
+	for (uint32_t i = 0; i < 2; i++)
+		assert_int_equal(requester_next(&s->r, s->now, &s->out[i]), REQ_SEND);
+	assert_int_equal(s->out[1].flags & ACKREQ, 0);
+	assert_true(s->r.timing);
+	ack(s, S, ACK);
+	assert_false(s->r.timing);
+}
+
 RUN(T(REQ_05_read), T(REQ_06_atomic), T(REQ_16_duplicate_responses), T(REQ_19_local_buffer_lost),
 	T(REQ_CLS_B_02_bad_opcode), T(REQ_CLS_B_02_syndromes),
 	T(REQ_CLS_B_02_middle_has_no_syndrome), T(REQ_CLS_B_03_length), T(RX_SYN_18_pad),
-	T(RX_SYN_22_reserved_dropped), T(REQ_CLS_B_06_ack_for_read))
+	T(RX_SYN_22_reserved_dropped), T(REQ_CLS_B_06_ack_for_read), T(REQ_16_nothing_is_due),
+	T(TMR_02_departed), T(TMR_06_nothing_asks))
