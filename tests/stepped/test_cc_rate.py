@@ -80,6 +80,16 @@ class Rate(ReqCase):
         self.assertEqual(("line", 0, 10000.0), tuple(
             self.cc()[k] for k in ("stage", "cnps", "rate_current")))
 
+    def test_CC_19_idle(self):
+        """Who sends nothing is asked: the timer has brought its rate back half of the way."""
+        self.req()
+        self.feed(self.peer.cnp())
+        low = self.cc()["rate_current"]
+        self.feed(ns=310 * US)
+        cc = self.cc()
+        self.assertAlmostEqual((10000 + low) / 2, cc["rate_current"], 2)
+        self.assertEqual("fast_recovery", cc["stage"])
+
     def test_CC_21_pacing(self):
         """250 packets at 100 Mb/s: within 5 % in all, 2 % over each 10 ms; in order, no bursts."""
         self.req(cap=CAP, timeout=0, knobs=self.knobs(rpg_max_rate=100))

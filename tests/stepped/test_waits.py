@@ -2,7 +2,7 @@
 """qp_explain of a QP that is not in ERR: what it waits for, since when, what would end it."""
 import dut
 import roce
-from dut import MS, QPN
+from dut import MS, QPN, RKEY, VA, E
 from dut_req import S, ReqCase, in_time, transport_ns
 
 LAPSE = 3 * MS
@@ -163,6 +163,13 @@ class Waits(ReqCase):
         self.post_raw(*[self.wr("RDMA_WRITE", 60000) for _ in range(12)])
         self.dut.run()
         self.assertIn("CNP", self.one("CONGESTION")["text"])
+
+    def test_congestion_of_answers(self):
+        """CC-22: READ responses wait for their turn."""
+        self.resp(recv=4, knobs={"cc.algo": "dcqcn", "cc.rpg_max_rate": 1})
+        self.dut.rx(self.peer.read_req(E, VA, RKEY, 8192))
+        self.dut.run()
+        self.assertIn("packets leave at 1.000 Mb/s", self.one("CONGESTION")["text"])
 
     def test_congestion_by_delay(self):
         """CC-33: the window is that of round trips, and no CNP has come."""
