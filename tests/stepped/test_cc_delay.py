@@ -69,6 +69,14 @@ class Delay(ReqCase):
             self.ack(self.psn + i, msn=self.psn + i - S + 1)
         self.assertEqual(36.0, self.cc()["window"])
 
+    def test_CC_29_hops_of_either_family(self):
+        for v6 in (False, True):
+            self.begin(v6=v6)
+            self.trip(20, ttl=62)
+            self.assertEqual(52.0, self.cc()["rtt_target"])
+            self.trip(20, ttl=127)
+            self.assertEqual(51.0, self.cc()["rtt_target"])
+
     def test_CC_29_flow_scale(self):
         """A window of one packet: 0.2939 of the range more (0.9 / 3.0623)."""
         self.begin(delay={"start": 1, "fs_range": 1000})
