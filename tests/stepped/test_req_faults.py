@@ -254,6 +254,17 @@ class Overflow(Faults):
                          [(e["event_type"], e["psn"]) for e in events])
         self.assertEqual((S + 2, 3), (qp["last_acked_psn"], moved["rx_responses"]))
 
+    def test_REQ_CLS_F_01_by_what_a_NAK_completes(self):
+        """It refuses the third request; of the second there is no room, and that is told once."""
+        self.req(cqe=1)
+        self.sends(3)
+        self.nak(S + 2, roce.NAK_RAE)
+        self.assertEqual([(100, "SUCCESS")], self.statuses())
+        self.assertEqual(["CQ_ERR", "QP_FATAL"], [e["event_type"] for e in self.events()])
+        self.assertEqual("ERR", self.state())
+        self.assertEqual(0, self.delta("req_cqe_error"))
+        self.no_more()
+
     def test_REQ_CLS_F_01_while_it_is_flushed(self):
         """The error has room, the flushed ones have not: what was there stays readable."""
         self.req(cqe=2)
