@@ -161,6 +161,25 @@ conf_is_neighbor(const struct conf_port *p, const struct conf_ip *ip)
 	return false;
 }
 
+/* Nobody else answers for what is the port's. */
+static void
+neighbors_are_others(const struct conf_port *p, struct conf_errors *err)
+{
+	for (uint32_t i = 0; i < p->n_neighbors; i++) {
+		const struct conf_ip *ip = &p->neighbors[i].ip;
+		const bool ipv4 = ip->family == 4;
+		const uint32_t mark = err->at_len;
+
+		if (ip->family == 0 || (p->given & (ipv4 ? CONF_PORT_IPV4 : CONF_PORT_IPV6)) == 0 ||
+			memcmp(ip->addr, ipv4 ? p->ipv4 : p->ipv6, ipv4 ? 4 : 16) != 0)
+			continue;
+		conf_enter(err, "neighbors");
+		conf_enter_index(err, i);
+		conf_fault(err, ipv4 ? "ipv4" : "ipv6", "is the port's own address");
+		conf_leave(err, mark);
+	}
+}
+
 /* Each address has one MAC. */
 static void
 neighbors_unique(const struct conf_port *p, uint32_t port, struct conf_errors *err)
@@ -239,6 +258,7 @@ conf_cross_routes(const struct conf *c, struct conf_errors *err)
 
 		conf_enter_index(err, i);
 		neighbors_unique(&c->ports[i], i, err);
+		neighbors_are_others(&c->ports[i], err);
 		rc = conf_routes_make(&c->ports[i], NULL, &tables[i], err);
 		conf_leave(err, mark);
 	}

@@ -79,6 +79,8 @@ static const struct fault {
 	{ L_NEIGHBORS, "\"neighbors\": [ { \"ipv4\": \"10.77.0.2\", \"mac\": \"02:00:00:00:00:02\" }, "
 		"{ \"ipv4\": \"10.77.0.2\", \"mac\": \"02:00:00:00:00:03\" } ] } ],",
 		"/ports/0/neighbors/1/ipv4", "has a MAC by /ports/0/neighbors/0 already", 0 },
+	{ L_NEIGHBORS, "\"neighbors\": [ { \"ipv4\": \"10.77.0.1\", \"mac\": \"02:00:00:00:00:02\" } ] } ],",
+		"/ports/0/neighbors/0/ipv4", "is the port's own address", 0 },
 	{ L_NEIGHBORS, "\"neighbors\": [ { \"ipv4\": \"10.77.0.2\" } ] } ],",
 		"/ports/0/neighbors/0/mac", "is missing", 0 },
 	{ L_NEIGHBORS, "\"neighbors\": [ { \"ipv4\": \"10.77.0.2\", \"ipv6\": \"fd77::2\", "
@@ -89,8 +91,7 @@ static const struct fault {
 		"\"ipv4\": \"10.0.0.1\" } ],", "/ports/1/device", "is taken by /ports/0", 0 },
 	{ L_NEIGHBORS, "\"neighbors\": [] }, { \"name\": \"p1\", \"device\": \"d\", \"ipv4\": \"10.77.0.1\" } ],",
 		"/ports/1/ipv4", "is the address of /ports/0", 0 },
-	{ L_NEIGHBORS, "\"neighbors\": [] }, { \"name\": \"p1\", \"device\": \"d\" } ],", "/ports/1",
-		"has no address", 0 },
+	{ L_NEIGHBORS, "\"neighbors\": [] }, { \"name\": \"p1\", \"device\": \"d\" } ],", "/ports/1", "has no address", 0 },
 	/* knobs, error buffer */
 	{ L_PROFILE, "\"profile\": \"ibta\",", "/profile", "must be \"iba\" or \"ernic\", not \"ibta\"", 0 },
 	{ L_KNOBS, "\"knobs\": { \"cc.cnp\": true },", "/knobs/cc.cnp", "must be \"off\" or \"on\", not true",
