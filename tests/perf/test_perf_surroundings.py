@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """rocelane-perf: ends that differ, output that goes nowhere, an environment with empty names."""
 import contextlib
+import json
 import os
 import socket
 import struct
@@ -38,6 +39,17 @@ class Surroundings(Ends):
                 self.assertRegex(out, rf"CQ Moderation +: {want}\n")
         out, _ = self.pair("send_bw", "-c", "UD", "-n", "5")
         self.assertRegex(out, r"CQ Moderation +: 100\n")
+
+    def test_a_run_for_a_time_that_sleeps(self):
+        """The last of it is waited for too, though nothing comes after it."""
+        for test, *more in (("send_bw",), ("send_bw", "-c", "UC"), ("send_bw", "-c", "UD"),
+                            ("write_bw",), ("read_bw", "-q", "2"), ("atomic_bw",),
+                            ("send_lat",), ("read_lat",), ("atomic_lat",)):
+            with self.subTest(test=test, more=more):
+                out, _ = self.pair(test, "-e", "-D", "0.2", "--json", *more)
+                r = json.loads(out)
+                self.assertGreater(r["iterations"], 0)
+                self.assertGreaterEqual(r["seconds"], 0.19)
 
     def test_lists(self):
         """Whole ones or not, longer than the queue or not: every message is there once."""
