@@ -378,6 +378,16 @@ class Libraries(Runs):
                 says = f"rocelane-run: {path} runs without rocelane: {why}\n" if why else None
                 self.assertEqual(says in err if why else "runs without" not in err, True, err)
 
+    @unittest.skipIf(os.geteuid() != 0, "needs root")
+    def test_a_program_that_gives_up_its_rights(self):
+        """It finds no device of root's private dataplane, and hears why."""
+        code, out, err = self.run_it(
+            "-p", "sh", "-c", "ibv_devinfo -l; exec setpriv --reuid=65534 --regid=65534 "
+            "--clear-groups ibv_devinfo -l")
+        self.assertEqual(0, code, err)
+        self.assertRegex(out, r"\A2 HCAs found:\s+rocelane0\s+rocelane1\s+0 HCAs found:")
+        self.assertRegex(err, r"rocelane: no devices: \S+: Permission denied\n")
+
 
 if __name__ == "__main__":
     unittest.main()
