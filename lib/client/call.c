@@ -77,6 +77,16 @@ refusal(const json_t *error)
 	return client_fail(err, "%s", text != NULL ? text : "refused");
 }
 
+/*
+ * One of those to send is not open, or too many of this user are in messages: nothing was sent, and
+ * the connection is as it was.
+ */
+static bool
+is_of_fds(const struct context *ctx, int rc)
+{
+	return rc == -ETOOMANYREFS || (rc == -EBADF && fcntl(ctx->line.fd, F_GETFD) >= 0);
+}
+
 /* The answer to a request. @param params taken. */
 static int
 exchange(struct context *ctx, const char *method, json_t *params, const int *fds, uint32_t fds_n,
@@ -87,6 +97,9 @@ exchange(struct context *ctx, const char *method, json_t *params, const int *fds
 
 	if (rc == -EILSEQ)
 		return client_fail(ENOMEM, "out of memory");
+	if (fds_n != 0 && is_of_fds(ctx, rc))
+		return client_fail(
+			-rc, "the dataplane cannot be given a descriptor: %s", strerror(-rc));
 	while (rc == 0) {
 		rc = jsonrpc_receive(&ctx->line, end, answer);
 		if (rc == 0 && jsonrpc_is_answer(&ctx->line, *answer))

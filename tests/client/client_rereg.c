@@ -268,6 +268,27 @@ of_pieces(struct bed *b)
 	}
 }
 
+/* A number that is no descriptor is an error of this call alone. */
+static void
+closed_already(struct bed *b)
+{
+	struct rl_mr *mr;
+	uint8_t *at;
+	int fd;
+
+	at = memfd_map(&fd);
+	close(fd);
+	CHECK(rl_reg_mr_fd(b->p.pd, fd, 0, at, LEN, RIGHTS, &mr) == -EBADF && mr == NULL);
+	CHECK(strstr(rl_last_error(), "descriptor") != NULL);
+	CHECK(rl_reg_mr_once(b->p.pd, fd, 0, at, LEN, RIGHTS, &mr) == -EBADF);
+	munmap(at, 2 * LEN);
+	at = memfd_map(&fd);
+	OK(rl_reg_mr_fd(b->p.pd, fd, 0, at, LEN, RIGHTS, &mr));
+	OK(rl_dereg_mr(mr));
+	munmap(at, 2 * LEN);
+	close(fd);
+}
+
 /* Whatever it was charged is given back: a limit is met neither early nor late. */
 static void
 charged(struct bed *b)
@@ -282,7 +303,7 @@ main(int argc, char **argv)
 {
 	static void (*const cases[])(struct bed *) = { access_changes, translation_changes,
 		pd_changes, refused, MW_10_bound, while_it_is_used, moves_to_another_memfd,
-		of_pieces, charged };
+		of_pieces, closed_already, charged };
 	struct bed b;
 
 	CHECK(argc == 2);
