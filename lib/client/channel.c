@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "client_priv.h"
@@ -101,6 +102,12 @@ signals_restart(void)
 	return true;
 }
 
+static int
+no_event(int err)
+{
+	return client_fail(err, "%s", err == EAGAIN ? "no event is there" : strerror(err));
+}
+
 int
 client_fd_wait(struct context *ctx, int fd, int shown)
 {
@@ -108,13 +115,14 @@ client_fd_wait(struct context *ctx, int fd, int shown)
 	struct pollfd p[2] = { { .fd = fd, .events = POLLIN },
 		{ .fd = ctx->line.fd, .events = POLLRDHUP } };
 	uint64_t one;
+	int err;
 
 	for (;;) {
 		if ((flags & O_NONBLOCK) == 0) {
 			if (poll(p, 2, -1) < 0) {
 				if (errno == EINTR && signals_restart())
 					continue;
-				return -errno;
+				return no_event(errno);
 			}
 			if ((p[0].revents & POLLIN) == 0 && p[1].revents != 0)
 				return client_no_dataplane();
@@ -123,7 +131,8 @@ client_fd_wait(struct context *ctx, int fd, int shown)
 			return 0;
 		if (errno == EAGAIN && (flags & O_NONBLOCK) == 0)
 			continue;
-		return client_is_gone(ctx) ? client_no_dataplane() : -errno;
+		err = errno;
+		return client_is_gone(ctx) ? client_no_dataplane() : no_event(err);
 	}
 }
 

@@ -249,6 +249,7 @@ count_events(struct rl_context *ctx, enum rl_event_type type, uint64_t *lost)
 		*lost += e.lost;
 		rl_ack_async_event(&e);
 	}
+	CHECK(strcmp(rl_last_error(), "no event is there") == 0);
 	CHECK(!readable(ctx->async_fd, 0));
 	OK(fcntl(ctx->async_fd, F_SETFL, 0));
 	return n;
