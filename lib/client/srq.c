@@ -38,6 +38,11 @@ rl_create_srq(struct rl_pd *pd, struct rl_srq_init_attr *init, struct rl_srq **o
 	*out = NULL;
 	if (srq == NULL)
 		return client_fail(ENOMEM, "out of memory");
+	if (init->srq_type != RL_SRQT_BASIC && init->srq_type != RL_SRQT_XRC) {
+		free(srq);
+		return client_fail(
+			EINVAL, "srq_type %u does not exist", (unsigned int)init->srq_type);
+	}
 	if (init->srq_type == RL_SRQT_XRC && (init->xrcd == NULL || init->cq == NULL)) {
 		free(srq);
 		return client_fail(EINVAL, "an SRQ of type XRC needs an xrcd and a cq");

@@ -149,6 +149,9 @@ CQ_09_refused_at_once(struct shared *s)
 		expect(s, 0, n, n);
 	}
 	CHECK(rl_create_srq(s->p.pd, &many, &other) == -EINVAL && other == NULL);
+	many = (struct rl_srq_init_attr){ .attr = { 16, 1, 0 }, .srq_type = RL_SRQT_XRC + 1 };
+	CHECK(rl_create_srq(s->p.pd, &many, &other) == -EINVAL && other == NULL);
+	CHECK(strcmp(rl_last_error(), "srq_type 2 does not exist") == 0);
 	CHECK(rl_destroy_srq(s->srq) == -EBUSY);
 	attr.srq_limit = 17;
 	CHECK(rl_modify_srq(s->srq, &attr, RL_SRQ_LIMIT) == -EINVAL);

@@ -366,7 +366,7 @@ struct rl_srq_init_attr {
  * A receive queue for many QPs, on any worker of the dataplane. Its memory keys are checked against
  * `pd`, whatever PD a QP is in. One of type XRC receives what names its number, at any target of
  * its domain; R_Keys are those of `pd`. @param init attr.srq_limit does not count: rl_modify_srq().
- * @return -ENOSPC, -ENOMEM: over a limit of this client.
+ * @return -ENOSPC, -ENOMEM: over a limit of this client; -EINVAL: no such type.
  */
 int rl_create_srq(struct rl_pd *pd, struct rl_srq_init_attr *init, struct rl_srq **srq);
 /**
