@@ -22,7 +22,7 @@
 #include "log.h"
 
 #define MARK          "rocelane."
-#define MARK_TRIES    100
+#define MARK_TRIES    1000 /* on a busy machine, others may have it for long */
 #define MARK_PAUSE_NS 1000000
 
 static int mark = -1; /* open and locked: we are alive */
@@ -260,6 +260,10 @@ take_mark(const char *path)
 		fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 		if (fd < 0 || (flock(fd, LOCK_EX | LOCK_NB) == 0 && is_at(fd, path)))
 			break;
+		if (i == MARK_TRIES - 1)
+			log_warn("%s: another process has its lock: a dataplane that starts with "
+				 "this --file-prefix may take our files for a dead one's",
+				path);
 		nanosleep(&pause, NULL);
 	}
 	return fd;

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What watches the program: DPDK telemetry, the service manager, load by worker."""
+import fcntl
 import json
 import os
 import resource
@@ -40,6 +41,23 @@ def null_config(prefix):
 
 
 class Manage(unittest.TestCase):
+
+    def test_a_mark_that_somebody_has(self):
+        """Others may take its files for a dead one's: that is said, and it runs all the same."""
+        prefix = "rocelane-mark-%d" % os.getpid()
+
+        def lock():
+            livenet.die_with_parent()
+            folder = "/var/run/dpdk/" + prefix
+            os.makedirs(folder, 0o700, exist_ok=True)
+            fd = os.open("%s/rocelane.%d" % (folder, os.getpid()), os.O_RDWR | os.O_CREAT, 0o600)
+            fcntl.flock(fd, fcntl.LOCK_EX)
+            os.dup2(fd, 0)      # is kept beyond exec()
+        p = livenet.Process(null_config(prefix), prepare=lock)
+        self.addCleanup(p.close)
+        self.assertRegex(p.stderr(), r"rocelane\.\d+: another process has its lock")
+        self.assertEqual(0, p.stop())
+        self.assertFalse(os.path.exists("/var/run/dpdk/" + prefix))
 
     def test_telemetry(self):
         prefix = "rocelane-test-%d" % os.getpid()
