@@ -7,8 +7,9 @@
  * Names are libibverbs' with rl_ for ibv_ and RL_ for IBV_; values are the same. What differs:
  *   - a call returns 0 or -errno, and gives an object out through its last parameter;
  *     rl_last_error() has the reason in words, as the dataplane gave it;
- *   - when the dataplane has ended, every call that needs it returns -EIO, rl_poll_cq() and posting
- *     within a fraction of a second; there is no way back but rl_close() and rl_open();
+ *   - when the dataplane has ended, every call that needs it returns -EIO, posting and rl_poll_cq()
+ *     (of a queue that is empty: each eighth call looks) within a fraction of a second; there is no
+ *     way back but rl_close() and rl_open();
  *   - memory of a region is the library's (rl_mem_alloc()) or a memfd of yours (rl_reg_mr_fd()):
  *     the dataplane maps it, so that a private mapping or the heap will not do;
  *   - the connection ends with the process that called rl_open(): a child left behind has none;
