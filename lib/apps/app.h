@@ -80,6 +80,7 @@ struct app_bells {
 	bool attached;      /* or about to be: it has to be detached in any case */
 	bool heard;         /* it is */
 	struct ask *asking; /* the worker is late with its answer; or NULL */
+	uint32_t lost_told; /* of worker_side.events_lost */
 };
 
 /** The end of an application, in this order: app_end.c. */

@@ -157,6 +157,20 @@ event_json(struct apps *apps, const struct app *app, const struct event *e)
 		events_detail(apps->diagnose, &app->o, e));
 }
 
+/* Those that did not come as far as this. */
+static void
+count_lost(const struct apps *apps, struct app *app)
+{
+	for (uint32_t w = 0; w < apps->env->w.workers_n; w++) {
+		struct app_bells *b = &app->bells[w];
+		const uint32_t n =
+			atomic_load_explicit(&b->worker_side.events_lost, memory_order_relaxed);
+
+		app->events_lost += n - b->lost_told;
+		b->lost_told = n;
+	}
+}
+
 json_t *
 app_event_take(struct apps *apps, struct app *app)
 {
@@ -164,6 +178,7 @@ app_event_take(struct apps *apps, struct app *app)
 
 	if (app->events_n == 0)
 		return NULL;
+	count_lost(apps, app);
 	o = event_json(apps, app, event_at(app, 0));
 	if (o != NULL) {
 		app->events_head = (app->events_head + 1) % app->events_room;

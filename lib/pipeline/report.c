@@ -15,6 +15,18 @@ struct subject {
 	uint8_t state;   /* of a QP */
 };
 
+/** It hears of it with the next one. */
+static __attribute__((noinline)) void
+lose(struct worker *w, uint32_t client)
+{
+	struct qp_client *c;
+
+	TAILQ_FOREACH (c, &w->clients, polled) {
+		if (c->id == client)
+			atomic_fetch_add_explicit(&c->events_lost, 1, memory_order_relaxed);
+	}
+}
+
 /**
  * The one builder. A report that finds no room, or none for its client, is counted, and nobody
  * waits for it (AEQ-14).
@@ -44,8 +56,11 @@ tell(struct worker *w, enum mbox_type type, struct subject s, const struct repor
 	msg.ev.object = s.object;
 	if (w->trace != NULL)
 		msg.ev.trace_at = trace_head(w->trace);
-	if (w->mbox == NULL || mbox_send_up_of(w->mbox, &msg, s.client) != 0)
-		stats_inc(&w->stats, STAT_aeq_overflow);
+	if (LIKELY(w->mbox != NULL) && LIKELY(mbox_send_up_of(w->mbox, &msg, s.client) == 0))
+		return;
+	stats_inc(&w->stats, STAT_aeq_overflow);
+	if (type == MBOX_EVENT && s.client != 0)
+		lose(w, s.client);
 }
 
 static struct subject

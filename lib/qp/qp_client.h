@@ -9,6 +9,7 @@
  * Memory:  the control lcore's.
  * Depends: ring, qp_share.h.
  */
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/queue.h>
@@ -25,7 +26,8 @@ struct qp_client {
 	uint64_t rate;           /* bytes a second that it may move; 0: any (control) */
 	uint64_t user;           /* who runs it: user id + 1 (control) */
 	TAILQ_ENTRY(qp_client) polled;
-	bool polls; /* it is on the list (worker) */
+	bool polls;                   /* it is on the list (worker) */
+	_Atomic uint32_t events_lost; /* that found no room (worker) */
 };
 
 #endif

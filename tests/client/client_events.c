@@ -306,6 +306,61 @@ of_a_qp_that_says_too_much(struct world *w)
 	pair_disconnect(p);
 }
 
+/* A WRITE with a key that is none: the peer's QP has an event. */
+static void
+fail_access(struct pair *p, struct rl_qp *qp)
+{
+	OK(pair_post(qp, RL_WR_RDMA_WRITE, pair_sge(p, 0, 8), (uintptr_t)p->mr->addr,
+		p->mr->rkey ^ 0x5a5a5a, 1));
+}
+
+static void
+next_access_error(struct rl_context *ctx, struct rl_async_event *e, uint64_t *lost)
+{
+	OK(rl_get_async_event(ctx, e));
+	CHECK(e->event_type == RL_EVENT_QP_ACCESS_ERR);
+	*lost += e->lost;
+	rl_ack_async_event(e);
+}
+
+/*
+ * AEQ-14: each is told or counted, also those for which a worker has no room. Once one of them was
+ * told there is room, so the last one comes behind all.
+ */
+static void
+of_many_qps_that_fail_at_once(struct world *w)
+{
+	struct pair *p = &w->c.p;
+	struct rl_qp *a[MANY + 1], *b[MANY + 1];
+	struct rl_cq *mine = p->cq;
+	struct rl_async_event e;
+	uint64_t lost = 0;
+	uint32_t n = 1;
+
+	OK(rl_create_cq(p->ctx, MANY, NULL, NULL, &p->cq));
+	for (uint32_t i = 0; i <= MANY; i++) {
+		pair_connect(p, 1);
+		a[i] = p->a;
+		b[i] = p->b;
+	}
+	for (uint32_t i = 0; i < MANY; i++)
+		fail_access(p, a[i]);
+	for (uint32_t i = 0; i < MANY; i++)
+		CHECK(pair_wait(p->cq).status == RL_WC_REM_ACCESS_ERR);
+	next_access_error(p->ctx, &e, &lost);
+	fail_access(p, a[MANY]);
+	for (; e.element.qp != b[MANY]; n++)
+		next_access_error(p->ctx, &e, &lost);
+	CHECK(n + lost == MANY + 1);
+	CHECK(pair_wait(p->cq).status == RL_WC_REM_ACCESS_ERR);
+	for (uint32_t i = 0; i <= MANY; i++) {
+		OK(rl_destroy_qp(a[i]));
+		OK(rl_destroy_qp(b[i]));
+	}
+	OK(rl_destroy_cq(p->cq));
+	p->cq = mine;
+}
+
 static bool
 leads_to(int fd, const char *path)
 {
@@ -390,6 +445,7 @@ main(int argc, char **argv)
 	of_a_qp(&w);
 	of_many_qps(&w);
 	of_a_qp_that_says_too_much(&w);
+	of_many_qps_that_fail_at_once(&w);
 	of_a_dataplane_that_is_gone(argv[1], false);
 	of_a_dataplane_that_is_gone(argv[1], true);
 	pair_close(&w.s.p);

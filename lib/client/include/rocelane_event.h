@@ -21,7 +21,7 @@ struct rl_async_event {
 	/* Not of libibverbs. */
 	uint8_t fatal_code; /* of the dataplane, 0: none */
 	uint32_t psn;       /* of the packet that caused it */
-	uint64_t lost;      /* events lost before this one: nobody fetched them in time */
+	uint64_t lost;      /* events lost since the last one: too many at once, or not fetched */
 	char detail[256];   /* the rule behind it and what it says, or "" */
 };
 
