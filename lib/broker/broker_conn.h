@@ -38,6 +38,7 @@ struct broker_memory {
 	uint32_t pieces_n;
 	uint32_t laid_n; /* files that lie in it, one behind the other (broker_lay.c) */
 	struct mem_area area;
+	uint64_t counted; /* of it in the connection's `mapped`: the area may have ended */
 };
 
 TAILQ_HEAD(broker_memories, broker_memory);

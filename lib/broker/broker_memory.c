@@ -114,7 +114,7 @@ unmap(struct broker_memory *m)
 	}
 	TAILQ_REMOVE(&c->memories, m, all);
 	c->idle--;
-	atomic_fetch_sub_explicit(&c->mapped, m->area.len, memory_order_relaxed);
+	atomic_fetch_sub_explicit(&c->mapped, m->counted, memory_order_relaxed);
 	mem_area_destroy(&m->area);
 	pieces_give(c, m->pieces_n + m->laid_n);
 	release_all(m->pieces, m->pieces_n);
@@ -320,7 +320,8 @@ broker_memory_add(struct broker_memory *m)
 	m->id = ++c->last_memory;
 	TAILQ_INSERT_TAIL(&c->memories, m, all);
 	c->idle += m->users == 0;
-	atomic_fetch_add_explicit(&c->mapped, m->area.len, memory_order_relaxed);
+	m->counted = m->area.len;
+	atomic_fetch_add_explicit(&c->mapped, m->counted, memory_order_relaxed);
 }
 
 static int

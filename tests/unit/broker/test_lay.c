@@ -4,6 +4,12 @@
 
 #define FILES 20u
 
+#ifdef __SANITIZE_ADDRESS__
+#define SANITIZED true
+#else
+#define SANITIZED false
+#endif
+
 /* A file of one page, which nobody seals. @param at out: the test's mapping of it. */
 static int
 file_of_page(uint8_t **at)
@@ -138,18 +144,27 @@ refused(void **state UNUSED)
 	close(small);
 }
 
+static uint32_t
+max_maps(void)
+{
+	FILE *f = fopen("/proc/sys/vm/max_map_count", "re");
+	uint32_t maps = 0;
+
+	assert_non_null(f);
+	assert_int_equal(fscanf(f, "%u", &maps), 1);
+	fclose(f);
+	return maps;
+}
+
 /* Mappings are counted: a connection takes no more than all may have. */
 static void
 mappings_are_bounded(void **state UNUSED)
 {
 	static int same[BROKER_FDS];
 	const uint32_t most = BROKER_JOINED + BROKER_JOINED_ALL;
-	uint32_t maps = 0, n = 0;
-	FILE *f = fopen("/proc/sys/vm/max_map_count", "re");
+	const uint32_t maps = max_maps();
+	uint32_t n = 0;
 
-	assert_non_null(f);
-	assert_int_equal(fscanf(f, "%u", &maps), 1);
-	fclose(f);
 	if (maps > 65530) {
 		print_message("# vm.max_map_count is %u: there may be more\n", maps);
 		return;
@@ -173,6 +188,59 @@ mappings_are_bounded(void **state UNUSED)
 	lay(fds, 8, whole, 0, 8, 0); /* they were given back */
 }
 
+/* Mappings until there may be no more. @return where. */
+static uint8_t *
+use_up_maps(size_t len)
+{
+	uint8_t *base =
+		mmap(NULL, len, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	size_t i;
+
+	assert_ptr_not_equal(base, MAP_FAILED);
+	for (i = PAGE; i < len && mprotect(base + i, PAGE, PROT_READ) == 0; i += 2 * (size_t)PAGE)
+		;
+	assert_true(i < len);
+	return base;
+}
+
+/* The process runs out of mappings, wherever: the connection is charged for nothing. */
+static void
+no_mappings_are_left(void **state UNUSED)
+{
+	const size_t len = (size_t)1 << 30;
+	unsigned int failed = 0;
+
+	if (SANITIZED || max_maps() > 100000) {
+		print_message("# a sanitizer needs mappings, or there may be too many\n");
+		return;
+	}
+	for (unsigned int left = 0; left < 8; left++) {
+		uint8_t *const base = use_up_maps(len);
+		struct broker_gift *g;
+		struct broker_request *q;
+
+		if (left != 0)
+			munmap(base, (size_t)left * PAGE);
+		terms = (struct broker_terms){ .length = 2 * PAGE,
+			.pieces = whole,
+			.pieces_n = 1,
+			.most = 1 << 20,
+			.any = true };
+		pass_all("{\"lay\":1}\n", fds, 1);
+		q = next();
+		g = broker_gift_of(q, q->json);
+		munmap(base, len);
+		assert_non_null(g);
+		failed += g->rc != 0;
+		assert_true(g->rc == 0 || g->rc == -ENOMEM);
+		broker_conn_done(q);
+		lay(fds, 1, whole, 1, FILES, -ENOENT);
+		wait_for_mapped(0);
+	}
+	print_message("# %u of 8 failed\n", failed);
+	assert_true(failed != 0);
+}
+
 int
 main(void)
 {
@@ -180,6 +248,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(more_than_come_at_once, files, no_files),
 		cmocka_unit_test_setup_teardown(refused, files, no_files),
 		cmocka_unit_test_setup_teardown(mappings_are_bounded, files, no_files),
+		cmocka_unit_test_setup_teardown(no_mappings_are_left, files, no_files),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
