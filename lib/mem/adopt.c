@@ -366,12 +366,16 @@ mem_area_lay(struct mem_area *a, size_t at, int fd, uint64_t offset, uint64_t le
 	struct mem_area first;
 	struct stat st;
 	size_t page;
-	int rc = check(fd, 0, offset, len, &st);
+	int rc = check(fd, 0, offset, 1, &st);
 
 	if (rc == 0)
 		rc = page_of(fd, &st, &page);
 	if (rc != 0)
 		return rc;
+	/* The page in which the file ends is there. */
+	if (len == 0 || (len > (uint64_t)st.st_size - offset &&
+				len - ((uint64_t)st.st_size - offset) >= page))
+		return -ERANGE;
 	if (page != a->page_size || (at | offset | len) % page != 0 || at > a->len ||
 		len > a->len - at)
 		return -EINVAL;

@@ -87,8 +87,9 @@ int mem_area_join(struct mem_area *a, const struct mem_part *parts, uint32_t n);
  */
 int mem_area_reserve(struct mem_area *a, size_t len, int fd);
 /**
- * Map [offset, offset + len) of a file at byte `at` of what was reserved; as mem_area_adopt(). If
- * it fails, what is there is not known: destroy the area. @return as mem_area_reserve().
+ * Map [offset, offset + len) of a file at byte `at` of what was reserved; as mem_area_adopt(). The
+ * file may end in the last page of that. If it fails, what is there is not known: destroy the
+ * area. @return as mem_area_reserve().
  */
 int mem_area_lay(struct mem_area *a, size_t at, int fd, uint64_t offset, uint64_t len);
 /**

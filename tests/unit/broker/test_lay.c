@@ -99,6 +99,23 @@ more_than_come_at_once(void **state UNUSED)
 	wait_for_mapped(0);
 }
 
+/* The page in which a file ends is laid as a whole. */
+static void
+ends_in_a_page(void **state UNUSED)
+{
+	static const struct broker_piece two[] = { { 0, 2 * PAGE } };
+	struct broker_memory *m;
+
+	assert_int_equal(ftruncate(fds[0], 100), 0);
+	lay(fds, 2, whole, 0, 2, 0);
+	m = laid(0, 2 * PAGE, 0);
+	assert_non_null(m);
+	assert_int_equal(broker_memory_at(m, PAGE)[0], 1);
+	broker_memory_put(m);
+	lay(fds, 1, two, 0, 2, -ERANGE);
+	wait_for_mapped(0);
+}
+
 /* What fails leaves nothing mapped, and the next memory begins anew. */
 static void
 refused(void **state UNUSED)
@@ -246,6 +263,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(more_than_come_at_once, files, no_files),
+		cmocka_unit_test_setup_teardown(ends_in_a_page, files, no_files),
 		cmocka_unit_test_setup_teardown(refused, files, no_files),
 		cmocka_unit_test_setup_teardown(mappings_are_bounded, files, no_files),
 		cmocka_unit_test_setup_teardown(no_mappings_are_left, files, no_files),
