@@ -221,9 +221,10 @@ int broker_memory_get(
 
 /**
  * The thread's. Lay files into memory of terms.length bytes, from terms.offset on, each behind the
- * one before; 0: begin anew. They are not sealed: terms.any is a must. @return 0; -ENOENT: that is
- * not where the last one ended; -ENFILE: there are too many pieces already; -EINVAL: not of whole
- * pages, or more than there is room for; as broker_memory_get(). All is gone if it fails.
+ * one before; 0: begin anew, or without files: end what was begun. They are not sealed: terms.any
+ * is a must. @return 0; -ENODEV: fewer came; -ENOENT: that is not where the last one ended;
+ * -ENFILE: there are too many pieces already; -EINVAL: not of whole pages, or more than there is
+ * room for; as broker_memory_get(). All is gone if it fails.
  */
 int broker_memory_lay(struct broker_conn *c, const struct broker_terms *t);
 /**

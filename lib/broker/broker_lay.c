@@ -79,10 +79,14 @@ goes_on(struct broker_conn *c, const struct broker_terms *t)
 int
 broker_memory_lay(struct broker_conn *c, const struct broker_terms *t)
 {
-	int rc = t->pieces_n == 0 ? -ENODEV : !goes_on(c, t) ? -ENOENT : t->any ? 0 : -EPERM;
+	int rc = !goes_on(c, t) ? -ENOENT : t->any ? 0 : -EPERM;
 	uint32_t i;
 
 	ASSERT(t->pieces_n <= BROKER_FDS);
+	if (t->pieces_n == 0 && t->offset == 0)
+		return 0; /* nothing is laid now */
+	if (t->pieces_n == 0)
+		rc = -ENODEV;
 	for (i = 0; rc == 0 && i < t->pieces_n && c->fds_n != 0; i++) {
 		const int fd = fds_take(c->fds, &c->fds_n);
 

@@ -353,6 +353,15 @@ lay_some(struct context *ctx, const struct rl_mr_files *f, uint32_t from, uint64
 	return rc;
 }
 
+/* Lock held. What was laid so far would stay, and be charged, until the next one is. */
+static void
+lay_none(struct context *ctx, const struct rl_mr_files *f)
+{
+	client_call(ctx, "client_memory_lay",
+		json_pack("{s:I, s:I}", "length", (json_int_t)f->length, "offset", (json_int_t)0),
+		-1, NULL);
+}
+
 int
 rl_reg_mr_files(struct rl_pd *pd, const struct rl_mr_files *files, uint64_t offset, void *addr,
 	size_t length, int access, struct rl_mr **out)
@@ -377,6 +386,8 @@ rl_reg_mr_files(struct rl_pd *pd, const struct rl_mr_files *files, uint64_t offs
 		rc = lay_some(ctx, files, i, &at);
 	if (rc == 0)
 		rc = mr_new(ctx, pd, &q, &mr);
+	if (rc != 0 && at != 0 && !ctx->broken)
+		lay_none(ctx, files);
 	client_unlock(ctx);
 	if (rc == 0)
 		*out = &mr->pub;

@@ -251,7 +251,7 @@ mr_register(struct rpc_call *call)
 					(json_int_t)broker_memory_id(mr->memory)));
 }
 
-/* Files of memory that comes in parts: there are more than one message takes. */
+/* Files of memory that comes in parts: there are more than one message takes. None: it ends. */
 static int
 memory_lay(struct rpc_call *call)
 {

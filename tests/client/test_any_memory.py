@@ -72,6 +72,9 @@ class AnyMemory(Case):
             self.lay(c, 8, 24)      # and never more
             c.call("client_mr_deregister", handle=handle)
             self.assertTrue(soon(lambda: op.call("client_list")[0]["mapped"] == base + 24 * 4096))
+            c.call("client_memory_lay", length=1, offset=0)     # it shall end
+            self.assertEqual(base, op.call("client_list")[0]["mapped"])
+            self.lay(c, 8, 24)
         c.close()
         self.assert_back()
 

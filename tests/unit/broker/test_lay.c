@@ -153,10 +153,14 @@ refused(void **state UNUSED)
 	terms.any = false;
 	pass_all("{\"lay\":1}\n", fds, 8);
 	assert_null(take(-EPERM));
-	terms.pieces_n = 0;
-	say("{\"lay\":1}\n");
-	assert_null(take(-ENODEV));
-	wait_for_mapped(0);
+	for (uint64_t offset = 0; offset <= 8 * PAGE; offset += 8 * PAGE) {
+		lay(fds, 8, whole, 0, FILES, 0);
+		terms.offset = offset;
+		terms.pieces_n = 0;
+		say("{\"lay\":1}\n");
+		assert_null(take(offset == 0 ? 0 : -ENODEV));
+		wait_for_mapped(0);
+	}
 	close(bad);
 	close(small);
 }
