@@ -25,9 +25,9 @@ enum {
 	CANARY = 0xc5,
 	/* Instructions that one scene may spend on shared memory: each entry, often. */
 	MOST = 6000,
-	RANDOM_ROUNDS = 25,
+	RANDOM_ROUNDS = 12,
 	/* Of the ways to hit an access one in so many; the next access is hit by others. */
-	STEP = 29,
+	STEP = 61,
 };
 
 struct scene {
