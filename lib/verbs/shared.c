@@ -153,18 +153,26 @@ find_fd(const struct vl_files *f, const struct convert_part *p)
 	return fd >= 0 ? fd : open_it(mapping, p);
 }
 
-/* As find_fd(), and the reason. */
+/* As find_fd(). @param why the reason of an error. @return -errno then. */
 static int
 get_fd(const struct vl_files *f, const struct convert_part *p, char why[VL_WHY])
 {
+	const char *name = p->path[0] != '\0' ? p->path : "anonymous";
 	const int fd = find_fd(f, p);
 
-	if (fd < 0)
-		snprintf(why, VL_WHY,
-			"shared memory (%s) for which this process has no descriptor to write by: "
-			"keep it open, or have CAP_SYS_ADMIN",
-			p->path[0] != '\0' ? p->path : "anonymous");
-	return fd;
+	if (fd >= 0)
+		return fd;
+	if (errno == EMFILE || errno == ENFILE) {
+		const int err = errno;
+
+		snprintf(why, VL_WHY, "shared memory (%s): %s", name, strerror(err));
+		return -err;
+	}
+	snprintf(why, VL_WHY,
+		"shared memory (%s) for which this process has no descriptor to write by: keep it "
+		"open, or have CAP_SYS_ADMIN",
+		name);
+	return -EOPNOTSUPP;
 }
 
 /* ---- what a range consists of ---------------------------------------------------------------- */
@@ -269,7 +277,7 @@ open_one(void *ctx, uint32_t i, struct rl_mr_piece *piece)
 	uint64_t page, from = p->offset, to = from + p->len;
 
 	if (fd < 0)
-		return -EOPNOTSUPP;
+		return fd;
 	page = page_of(fd);
 	if (i == 0)
 		from -= from % page;
@@ -349,7 +357,7 @@ get(struct vl_files *f, struct range *r, const void *addr, struct vl_memory *out
 	}
 	out->offset += f->of->offset;
 	out->pieces[0].fd = get_fd(f, f->of, why);
-	return out->pieces[0].fd >= 0 ? 0 : EOPNOTSUPP;
+	return out->pieces[0].fd >= 0 ? 0 : -out->pieces[0].fd;
 }
 
 int

@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/shm.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -266,6 +267,35 @@ of_many_files(void)
 	munmap(at, all);
 }
 
+/* All descriptors are in use: refused for that, also in the middle; later it can be made. */
+static void
+without_a_descriptor_left(void)
+{
+	const struct rlimit few = { 512, 512 };
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE), all = FILES * page;
+	int fds[FILES], more[512], n = 0;
+	char *at = map_files(page, fds);
+
+	CHECK(setrlimit(RLIMIT_NOFILE, &few) == 0);
+	while (n < 512 && (more[n] = dup(0)) >= 0)
+		n++;
+	for (int left = 0; left < 3; left++) {
+		errno = 0;
+		CHECK(ibv_reg_mr(e[0].pd, at, page, ALL_ACCESS) == NULL || left > 0);
+		CHECK(left > 0 || errno == EMFILE);
+		errno = 0;
+		CHECK(ibv_reg_mr(e[0].pd, at, all, ALL_ACCESS) == NULL && errno == EMFILE);
+		close(more[--n]);
+	}
+	while (n > 0)
+		close(more[--n]);
+	ends_move(e, ibv_reg_mr(e[0].pd, at, all, ALL_ACCESS), at, at);
+	for (size_t i = 0; i < FILES; i++)
+		close(fds[i]);
+	unlink_files();
+	munmap(at, all);
+}
+
 /* Not in a row or of another file; beside private memory: refused. */
 static void
 in_disorder(void)
@@ -331,6 +361,7 @@ all_kinds(void)
 	in_many_mappings();
 	of_many_files();
 	in_disorder();
+	without_a_descriptor_left();
 	moved();
 	record_locks_stay();
 	all_is_given_back();
