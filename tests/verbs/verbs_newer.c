@@ -79,7 +79,8 @@ regions(void)
 	struct mr_init_attr attr = {
 		.length = len, .access = ALL_ACCESS, .comp_mask = ADDR, .addr = at
 	};
-	struct ibv_mr *mr;
+	char *peer = aligned_alloc(4096, len);
+	struct ibv_mr *mr, *other;
 
 	/* What is not in the mask is not looked at: it may not be there. */
 	attr.iova = 17;
@@ -88,7 +89,13 @@ regions(void)
 	attr.comp_mask = ADDR | IOVA;
 	attr.iova = 1 << 20;
 	mr = reg_mr_ex(e[0].pd, &attr);
-	CHECK(mr != NULL && mr->addr == at && ibv_dereg_mr(mr) == 0);
+	other = ibv_reg_mr(e[1].pd, peer, len, ALL_ACCESS);
+	CHECK(mr != NULL && mr->addr == at && other != NULL);
+	memset(peer, 'i', len);
+	CHECK(end_run(&e[1], IBV_WR_RDMA_WRITE, other, peer, (uint32_t)len, mr,
+		      (char *)(uintptr_t)attr.iova, 1)
+			.status == IBV_WC_SUCCESS);
+	CHECK(memcmp(at, peer, len) == 0 && ibv_dereg_mr(mr) == 0 && ibv_dereg_mr(other) == 0);
 	refused((struct mr_init_attr){ .length = len, .comp_mask = 0 }, EINVAL);
 	refused((struct mr_init_attr){ .length = len, .comp_mask = ADDR | FD_OFFSET, .addr = at },
 		EINVAL);
@@ -101,6 +108,7 @@ regions(void)
 		EOPNOTSUPP);
 	refused((struct mr_init_attr){ .length = len, .comp_mask = ADDR | 64, .addr = at },
 		EOPNOTSUPP);
+	free(peer);
 	free(at);
 }
 

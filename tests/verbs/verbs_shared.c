@@ -18,8 +18,9 @@
 
 #include "ends.h"
 
-#define BYTES ((size_t)1 << 20)
-#define MANY  10000000 /* requests, at most, until the region's end is known */
+#define BYTES   ((size_t)1 << 20)
+#define MANY    10000000                  /* requests, at most, until the region's end is known */
+#define HUGE_2M (MFD_HUGETLB | 21u << 26) /* log2 of the page size from bit 26 on */
 
 static struct end e[2];
 
@@ -267,6 +268,56 @@ of_many_files(void)
 	munmap(at, all);
 }
 
+/* Only the program's descriptors lead to them, which are in another order than the files. */
+static void
+of_unlinked_files(void)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE), all = FILES * page;
+	int fds[FILES];
+	char *at = map_files(page, fds);
+
+	unlink_files();
+	for (int i = 0; i < FILES; i++) {
+		const int moved = fcntl(fds[i], F_DUPFD_CLOEXEC, 500 + (i * 7) % FILES);
+
+		CHECK(moved >= 0 && close(fds[i]) == 0);
+		fds[i] = moved;
+	}
+	ends_move(e, ibv_reg_mr(e[0].pd, at, all, ALL_ACCESS), at, at);
+	ends_move(e, ibv_reg_mr(e[0].pd, at + 7 * page, page, ALL_ACCESS), at + 7 * page,
+		at + 7 * page);
+	for (size_t i = 0; i < FILES; i++)
+		close(fds[i]);
+	munmap(at, all);
+}
+
+/* From within a page to within the next one, each a file; where the system has some to spare. */
+static void
+of_huge_pages(void)
+{
+	const size_t page = (size_t)2 << 20;
+	char *at = mmap(NULL, 3 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *base = at + (-(uintptr_t)at & (page - 1));
+	int fds[2];
+
+	CHECK(at != MAP_FAILED);
+	for (size_t i = 0; i < 2; i++) {
+		fds[i] = memfd_create("huge", MFD_CLOEXEC | HUGE_2M);
+		if (fds[i] < 0 || ftruncate(fds[i], (off_t)page) != 0 ||
+			fallocate(fds[i], 0, 0, (off_t)page) != 0) {
+			fprintf(stderr, "without huge pages\n");
+			return;
+		}
+		CHECK(mmap(base + i * page, page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+			      fds[i], 0) == base + i * page);
+	}
+	ends_move(e, ibv_reg_mr(e[0].pd, base + 5000, page, ALL_ACCESS), base + 5000, base + 5000);
+	ends_move(e, ibv_reg_mr(e[0].pd, base, 2 * page, ALL_ACCESS), base, base);
+	munmap(at, 3 * page);
+	close(fds[0]);
+	close(fds[1]);
+}
+
 /* All descriptors are in use: refused for that, also in the middle; later it can be made. */
 static void
 without_a_descriptor_left(void)
@@ -360,6 +411,8 @@ all_kinds(void)
 	munmap(at, BYTES);
 	in_many_mappings();
 	of_many_files();
+	of_unlinked_files();
+	of_huge_pages();
 	in_disorder();
 	without_a_descriptor_left();
 	moved();

@@ -177,6 +177,31 @@ max_maps(void)
 	return maps;
 }
 
+/* What a refused request does not use is not the next one's. */
+static void
+descriptors_go_with_their_request(void **state UNUSED)
+{
+	const int both[] = { memfd_of(PAGE), memfd_of(PAGE) };
+	struct broker_request *q;
+	struct broker_memory *m;
+
+	assert_int_equal(pwrite(both[0], "a", 1, 0), 1);
+	assert_int_equal(pwrite(both[1], "b", 1, 0), 1);
+	terms = (struct broker_terms){
+		.offset = 1, .length = 10, .pieces = whole, .pieces_n = 1, .most = 1 << 20
+	};
+	pass_all("{\"lay\":1}\n{\"slow\":1}\n", both, 2);
+	q = next();
+	assert_int_equal(broker_gift_of(q, q->json)->rc, -ENOENT);
+	broker_conn_done(q);
+	m = take(0);
+	assert_non_null(m);
+	assert_int_equal(broker_memory_at(m, 0)[0], 'b');
+	broker_memory_put(m);
+	close(both[0]);
+	close(both[1]);
+}
+
 /* Mappings are counted: a connection takes no more than all may have. */
 static void
 mappings_are_bounded(void **state UNUSED)
@@ -269,6 +294,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(more_than_come_at_once, files, no_files),
 		cmocka_unit_test_setup_teardown(ends_in_a_page, files, no_files),
 		cmocka_unit_test_setup_teardown(refused, files, no_files),
+		cmocka_unit_test_setup_teardown(descriptors_go_with_their_request, setup, teardown),
 		cmocka_unit_test_setup_teardown(mappings_are_bounded, files, no_files),
 		cmocka_unit_test_setup_teardown(no_mappings_are_left, files, no_files),
 	};
