@@ -185,9 +185,9 @@ void broker_conn_count(struct broker_conn *c, uint64_t bytes);
 enum { BROKER_IDLE = 160 };
 
 /**
- * Each piece of a region is a mapping, beside the one that it is a piece of. A connection has so
- * many pieces in any case, and all together so many beyond that, and what vm.max_map_count is above
- * 65,530.
+ * Each piece of a region is a mapping, beside the one that it is a piece of, and so is each file
+ * that is laid. A connection has so many in any case, and all together so many beyond that, and as
+ * many more as vm.max_map_count is above 65,530.
  */
 enum { BROKER_JOINED = 16, BROKER_JOINED_ALL = 6144 };
 
@@ -217,6 +217,19 @@ struct broker_terms {
  */
 int broker_memory_get(
 	struct broker_conn *c, const struct broker_terms *t, struct broker_gift *gift);
+/** The thread's: throw the oldest descriptors away, so many or all that came. */
+void broker_fds_drop(struct broker_conn *c, size_t n);
+/** Where byte `offset` of the memfd is. */
+uint8_t *broker_memory_at(const struct broker_memory *m, uint64_t offset);
+/** The mapping, for mem_guard.h. */
+const struct mem_area *broker_memory_area(const struct broker_memory *m);
+/** A number that stands for it in the connection. */
+uint32_t broker_memory_id(const struct broker_memory *m);
+/** One use less. No worker may touch it any more. Never waits. */
+void broker_memory_put(struct broker_memory *m);
+/** No further region will be made of this one: unmap it with its last use. Never waits. */
+void broker_memory_forget(struct broker_conn *c, uint32_t id);
+
 /* ---- broker_lay.c ---------------------------------------------------------------------------- */
 
 /**
@@ -233,20 +246,5 @@ int broker_memory_lay(struct broker_conn *c, const struct broker_terms *t);
  */
 int broker_memory_laid(
 	struct broker_conn *c, const struct broker_terms *t, struct broker_gift *gift);
-
-/* ---- broker_memory.c ------------------------------------------------------------------------- */
-
-/** The thread's: throw the oldest descriptors away, so many or all that came. */
-void broker_fds_drop(struct broker_conn *c, size_t n);
-/** Where byte `offset` of the memfd is. */
-uint8_t *broker_memory_at(const struct broker_memory *m, uint64_t offset);
-/** The mapping, for mem_guard.h. */
-const struct mem_area *broker_memory_area(const struct broker_memory *m);
-/** A number that stands for it in the connection. */
-uint32_t broker_memory_id(const struct broker_memory *m);
-/** One use less. No worker may touch it any more. Never waits. */
-void broker_memory_put(struct broker_memory *m);
-/** No further region will be made of this one: unmap it with its last use. Never waits. */
-void broker_memory_forget(struct broker_conn *c, uint32_t id);
 
 #endif

@@ -256,10 +256,16 @@ static int
 memory_lay(struct rpc_call *call)
 {
 	const struct broker_gift *gift = rpc_gift(call);
+	const int rc = gift != NULL ? gift->rc : -ENOMEM;
+	struct refusal r;
 
-	if (gift == NULL || gift->rc != 0)
-		return refuse_memory(call, call->params, gift != NULL ? gift->rc : -ENOMEM);
-	return rpc_result(call, json_object());
+	if (rc == -EPERM) {
+		refuse(&r, EPERM,
+			"memory of many files is not sealed: only control.client_memory \"any\" "
+			"takes it");
+		return rpc_refused(call, &r);
+	}
+	return rc != 0 ? refuse_memory(call, call->params, rc) : rpc_result(call, json_object());
 }
 
 /* What is given back is charged last: the client may be at its limit with either. */

@@ -23,8 +23,10 @@ lose(struct worker *w, uint32_t client)
 
 	TAILQ_FOREACH (c, &w->clients, polled) {
 		if (c->id == client)
-			atomic_fetch_add_explicit(&c->events_lost, 1, memory_order_relaxed);
+			break;
 	}
+	if (c != NULL)
+		atomic_fetch_add_explicit(&c->events_lost, 1, memory_order_relaxed);
 }
 
 /**

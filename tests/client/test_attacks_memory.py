@@ -99,6 +99,15 @@ class Memory(Case):
         self.assertEqual(4 * MIB, row["mapped"])
         os.close(fd)
 
+    def test_files_that_are_not_sealed(self):
+        c, fd = self.client(), memfd(4096)
+        lay = {"length": 4096, "offset": 0, "pieces": [{"offset": 0, "length": 4096}]}
+        said = self.refused(EPERM, c, "client_memory_lay", lay, [fd])
+        self.assertIn('only control.client_memory "any"', said)
+        os.close(fd)
+        c.close()
+        self.assert_back()
+
     def test_a_socket_that_is_inherited(self):
         """What is sealed may be taken by another connection of its process, but not for another one
         that holds that connection's socket."""

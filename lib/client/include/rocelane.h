@@ -199,8 +199,8 @@ int rl_reg_mr(struct rl_pd *pd, void *addr, size_t length, int access, struct rl
  * (`control.client_memory` of the dataplane may allow what this does not).
  * @param addr where you have mapped them; the addresses of work requests count from here.
  * @return -EPERM: not sealed, or cannot be; -ENODATA: holes; -EBADF: fd is not open; -EINVAL: no
- * memfd, or too small, or
- * `addr` and `offset` differ modulo 8 and REMOTE_ATOMIC is asked for: no processor could do that.
+ * memfd, or too small, or `addr` and `offset` differ modulo 8 and REMOTE_ATOMIC is asked for: no
+ * processor could do that.
  */
 int rl_reg_mr_fd(struct rl_pd *pd, int fd, uint64_t offset, void *addr, size_t length, int access,
 	struct rl_mr **mr);

@@ -124,7 +124,7 @@ struct rl_mr_files {
 /**
  * A region of as many files as there are: each huge page of a program may be one. They are not
  * sealed. `files->open` is called with the lock of the context, in which it may use nothing.
- * @param offset of the region, from the first file's first byte of those.
+ * @param offset of the region, from the first byte of the first piece.
  * @return as rl_reg_mr_pieces(); -EPERM: control.client_memory of the dataplane is not "any";
  * -ENOMEM: there are too many files, too.
  */
