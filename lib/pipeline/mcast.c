@@ -202,12 +202,18 @@ address_to(struct worker *w, struct burst *few, uint32_t at, uint32_t i, struct 
 	return false;
 }
 
-/** The frame stays as it is: it has as many owners as there are QPs that read it. */
+/**
+ * The frame stays as it is: it has as many owners as there are QPs that read it. Stages 4 and 5 do
+ * not see this burst, so what they say of one is said here.
+ */
 static void
 deliver(struct worker *w, uint32_t i, const struct takers *t)
 {
 	struct burst *few = &w->few;
 
+	few->plain = 0;
+	few->one_port = true;
+	w->few_end = w->burst.n; /* all of that has been served */
 	for (uint32_t k = 0; k < t->own_n;) {
 		few->n = 0;
 		for (; k < t->own_n && few->n < PIPELINE_BURST; k++)

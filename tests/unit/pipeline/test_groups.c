@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Datagrams to a multicast group, between packets of other queue pairs. */
+#include <string.h>
+
+#include "bed.h"
+#include "qp_mcast.h"
+
+enum { MEMBER_QPN = 0x40, SRQ_ENTRIES = 8, LONG = PMTU, SHORT = 8 };
+
+/** A member that takes its receives from a shared queue. */
+struct member {
+	struct qp_mcast_table *table;
+	struct qp_mcast_group group;
+	struct qp *qp;
+	struct qp_srq srq;
+	struct ring producer;
+};
+
+static void
+join(struct bed *b, struct member *m)
+{
+	const struct qp_alloc_params params = { .type = QPT_UD,
+		.max_recv_wr = 1,
+		.max_recv_sge = 2,
+		.max_send_wr = 1,
+		.max_send_sge = 1 };
+	const uint32_t stride = ring_recv_stride(2);
+
+	*m = (struct member){ .table = qp_mcast_table_create(),
+		.group = { .addr = { [10] = 0xff, 0xff, 239, 1, 2, 3 }, .port = bed_port() },
+		.srq = { .id = 5, .pd = PD, .max_sge = 2 } };
+	assert_non_null(m->table);
+	b->conf.mcasts = m->table;
+	bed_worker_again(b);
+	assert_int_equal(mem_area_create(&m->srq.area, ring_size(SRQ_ENTRIES, stride), -1, 0), 0);
+	ring_srq_attach(&m->srq.ring, m->srq.area.base, SRQ_ENTRIES, stride);
+	ring_srq_producer(&m->srq.ring, &m->producer);
+	m->qp = bed_qp_with(b, MEMBER_QPN, PEER_QPN, &params);
+	m->qp->srq = &m->srq;
+	m->qp->flags |= QPF_SRQ;
+	assert_int_equal(qp_mcast_add(m->table, &m->group, MEMBER_QPN), 0);
+}
+
+static void
+leave(struct bed *b, struct member *m)
+{
+	assert_int_equal(qp_mcast_remove(m->table, &m->group, MEMBER_QPN), 0);
+	bed_qp_gone(b, m->qp);
+	mem_area_destroy(&m->srq.area);
+	b->conf.mcasts = NULL;
+	bed_worker_again(b);
+	qp_mcast_table_destroy(m->table);
+}
+
+static void
+post(struct member *m, uint64_t wr_id)
+{
+	struct ring_recv_wqe *w = ring_produce_slot(&m->producer, SRQ_ENTRIES);
+
+	assert_non_null(w);
+	w->wr_id = wr_id;
+	w->num_sge = 1;
+	w->sge[0] = (struct ring_sge){ RQ_VA, 256, RQ_KEY };
+	ring_produce_commit(&m->producer);
+}
+
+static void
+datagram(struct bed *b, const struct member *m)
+{
+	static const uint8_t mac[6] = { 0x01, 0x00, 0x5e, 0x01, 0x02, 0x03 }, bytes[SHORT] = { 7 };
+	const struct wire_fields f = { .opcode = OP_UD_SEND_ONLY,
+		.dest_qpn = QP_MCAST_QPN,
+		.deth = { .src_qpn = PEER_QPN },
+		.payload = bytes,
+		.payload_len = SHORT };
+	struct wire_path path = bed_path();
+
+	memcpy(path.dmac, mac, sizeof(mac));
+	memcpy(path.dst_ip, m->group.addr + 12, 4);
+	bed_put(b, bed_frame_on(&path, &f));
+}
+
+/* UD-31: a datagram to a group behind long SENDs, alone and in their burst, is none of them. */
+static void
+UD_31_behind_long_sends(void **state)
+{
+	struct bed *b = *state;
+	struct ring_cqe c;
+	struct member m;
+
+	join(b, &m);
+	for (uint32_t i = 0; i < 4; i++) {
+		const struct wire_fields f = send_only(E + i, LONG);
+
+		post(&m, 70 + i);
+		bed_send(b, &f);
+		if (i % 2 == 0)
+			bed_turn(b);
+		datagram(b, &m);
+		bed_turn(b);
+		assert_int_equal(bed_cqe(b).byte_len, LONG);
+		c = bed_cqe(b);
+		assert_int_equal(c.status, WC_SUCCESS);
+		assert_int_equal(c.wr_id, 70 + i);
+		bed_no_cqe(b);
+	}
+	leave(b, &m);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(UD_31_behind_long_sends),
+	};
+
+	return cmocka_run_group_tests(tests, bed_group_setup, NULL);
+}
