@@ -203,6 +203,12 @@ ucm_path_to(struct rl_cm_id *id, const struct rl_ah_attr *from, struct ib_uverbs
 	to->port_num = 1;
 }
 
+/*
+ * As Linux has it: 655.36 ms. Programs that are content with few retries after an RNR NAK have been
+ * written for that: with the 0.64 ms of librocelane they fail where the CPUs are busy.
+ */
+#define RNR_TIMER 0
+
 int
 ucm_init_qp_attr(const struct ucm_call *call)
 {
@@ -225,7 +231,7 @@ ucm_init_qp_attr(const struct ucm_call *call)
 	resp.qp_access_flags = a.qp_access_flags;
 	resp.max_rd_atomic = a.max_rd_atomic;
 	resp.max_dest_rd_atomic = a.max_dest_rd_atomic;
-	resp.min_rnr_timer = a.min_rnr_timer;
+	resp.min_rnr_timer = RNR_TIMER;
 	resp.timeout = a.timeout;
 	resp.retry_cnt = a.retry_cnt;
 	resp.rnr_retry = a.rnr_retry;

@@ -183,6 +183,19 @@ class Rdmacm(unittest.TestCase):
                          ["-c", "-a", RIGHT, "-C", "2", "-v", "-V"])
         self.assertIn("server ping data: rdma-ping-1", outs[0])
 
+    def test_rnr_timer(self):
+        """As with the kernel: 655.36 ms, whoever made the connection."""
+        self.serve("rping", "-s", "-a", RIGHT)
+        asks = start("rping", "-c", "-a", RIGHT)
+        self.addCleanup(self.end, asks)
+        end, states = time.monotonic() + READY_S, []
+        while states != ["RTS", "RTS"]:
+            self.assertLess(time.monotonic(), end, states)
+            states = [qp["qp_state"] for qp in jsonrpc.call(SOCKET, "qp_list")]
+        for qp in jsonrpc.call(SOCKET, "qp_list"):
+            found = jsonrpc.call(SOCKET, "qp_query", qp_num=qp["qp_num"])
+            self.assertEqual(655360, found["min_rnr_timer_us"])
+
     def test_rping_of_the_examples(self):
         """It talks to rdma-core's, as either end."""
         listen, ask = (["-s", "-a", RIGHT, "-C", "5", "-v"],
