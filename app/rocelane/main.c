@@ -382,13 +382,33 @@ grow_now(void)
 	mallopt(M_ARENA_MAX, ARENAS);
 }
 
-int
-main(int argc, char **argv)
+/** Those that end us, of faults, and of our threads: whoever starts us may have blocked them. */
+static void
+take_signals(void)
 {
 	struct sigaction sa = { .sa_handler = on_signal };
 	struct sigaction bus = { .sa_sigaction = on_bus_error, .sa_flags = SA_SIGINFO };
 	struct sigaction nudge = { .sa_handler = on_nudge };
 	struct sigaction hup;
+	sigset_t none;
+
+	sigaction(SIGINT, &sa, NULL);
+	sigaction(SIGTERM, &sa, NULL);
+	sigaction(SIGALRM, &sa, NULL);
+	/* The terminal is gone: stop cleanly, unless the signal was ignored when we started. */
+	if (sigaction(SIGHUP, NULL, &hup) == 0 && hup.sa_handler != SIG_IGN)
+		sigaction(SIGHUP, &sa, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN); /* a write or ftruncate() fails then, and we say so */
+	sigaction(SIGBUS, &bus, NULL);
+	sigaction(SIGURG, &nudge, NULL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+int
+main(int argc, char **argv)
+{
 	struct eal_args ea = { 0 };
 	struct conf *conf = NULL;
 	struct args args;
@@ -417,16 +437,7 @@ main(int argc, char **argv)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	raise_limits();
 	grow_now();
-	sigaction(SIGINT, &sa, NULL);
-	sigaction(SIGTERM, &sa, NULL);
-	sigaction(SIGALRM, &sa, NULL);
-	/* The terminal is gone: stop cleanly, unless the signal was ignored when we started. */
-	if (sigaction(SIGHUP, NULL, &hup) == 0 && hup.sa_handler != SIG_IGN)
-		sigaction(SIGHUP, &sa, NULL);
-	signal(SIGPIPE, SIG_IGN);
-	signal(SIGXFSZ, SIG_IGN); /* a write or ftruncate() fails then, and we say so */
-	sigaction(SIGBUS, &bus, NULL);
-	sigaction(SIGURG, &nudge, NULL);
+	take_signals();
 	runtime_begin();
 	rc = eal_start(&args, conf, &ea);
 	atomic_store_explicit(&starting, false, memory_order_relaxed);

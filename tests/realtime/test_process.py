@@ -32,6 +32,18 @@ class Lifecycle(unittest.TestCase):
             self.assertEqual(0, p.stop(sig), p.stderr())
             self.assertFalse(os.path.exists(p.socket_path))
 
+    def test_sigterm_that_was_blocked(self):
+        """By whoever started it, with all others: signals of faults, too, are not."""
+        def block():
+            livenet.die_with_parent()
+            signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        p = self.start(prepare=block)
+        with open("/proc/%d/status" % p.proc.pid, encoding="ascii") as f:
+            blocked = int(re.search(r"SigBlk:\s+(\w+)", f.read())[1], 16)
+        for sig in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGBUS):
+            self.assertEqual(0, blocked >> (sig - 1) & 1, sig)
+        self.assertEqual(0, p.stop(), p.stderr())
+
     def test_sigterm_with_a_qp_prints_counters(self):
         config = livenet.live_config(cqs=[{"name": "cq0", "cqe": 16}], qps=[{
             "qp_num": QPN, "qp_type": "RC", "port": "p0", "pd": "pd0", "send_cq": "cq0",
