@@ -35,9 +35,10 @@ local_port(const struct admin *adm, const struct admin_sender *from, const struc
 {
 	const struct conf_ah *ah = way->ah;
 	const bool ipv6 = ah->dest_ip.family == 6;
-	const int port = env_port_with(adm->env, (uint32_t)way->port, ipv6, ah->dest_ip.addr);
+	const int port =
+		env_port_inside(adm->env, (uint32_t)way->port, from->wire, ipv6, ah->dest_ip.addr);
 
-	if (port < 0 || from->wire)
+	if (port < 0)
 		return -1;
 	/* Whoever names the MAC of somebody else means somebody else. */
 	if ((ah->given & CONF_AH_DEST_MAC) != 0 &&

@@ -116,8 +116,9 @@ is_ours(const struct connect *cx, const struct cm_path *to)
 	static const uint8_t mapped[GID_IPV4] = { [10] = 0xff, [11] = 0xff };
 	const bool ipv4 = memcmp(to->peer_gid, mapped, GID_IPV4) == 0;
 
-	return cx->env->w.conf->knobs.path_local != KNOB_path_local_wire &&
-	       env_port_with(cx->env, to->port, !ipv4, to->peer_gid + (ipv4 ? GID_IPV4 : 0)) >= 0;
+	return env_port_inside(cx->env, to->port,
+		       cx->env->w.conf->knobs.path_local == KNOB_path_local_wire, !ipv4,
+		       to->peer_gid + (ipv4 ? GID_IPV4 : 0)) >= 0;
 }
 
 /* Back to where a message came from. */

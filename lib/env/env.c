@@ -34,6 +34,14 @@ env_port_with(const struct env *env, uint32_t first, bool ipv6, const uint8_t *i
 	return -1;
 }
 
+int
+env_port_inside(const struct env *env, uint32_t port, bool wire, bool ipv6, const uint8_t *ip)
+{
+	const int to = env_port_with(env, port, ipv6, ip);
+
+	return wire && to != (int)port ? -1 : to;
+}
+
 bool
 env_worker_polls(const struct env *env, uint16_t port, uint32_t worker)
 {

@@ -155,6 +155,11 @@ int16_t env_port_named(const struct env *env, const char *name);
  * same ones. -1: none. @param ip 4 or 16 bytes.
  */
 int env_port_with(const struct env *env, uint32_t first, bool ipv6, const uint8_t *ip);
+/**
+ * LB-01, LB-06: index of the port that a path from `port` to this address leads to inside the
+ * process. -1: none. @param wire path.local: the wire leads to other ports; none leads to its own.
+ */
+int env_port_inside(const struct env *env, uint32_t port, bool wire, bool ipv6, const uint8_t *ip);
 /** Does this worker take what the port has received? */
 bool env_worker_polls(const struct env *env, uint16_t port, uint32_t worker);
 /** May this worker send on the port? One without a queue of its own there may not; -1: any may. */

@@ -240,6 +240,12 @@ class Rules(LocalCase):
             self.made.remove(("qp_destroy", {"qp_num": ASK}))
             self.rpc("qp_destroy", qp_num=ASK)
 
+    def test_no_wire_leads_to_its_own_port(self):
+        """LB-01: nobody on it would answer for its address."""
+        self.own(knobs={"path.local": "wire"})
+        self.assertEqual("p0", self.qp(ASK)["local_port"])
+        self.done_well()
+
     def test_its_own_mac_is_local(self):
         self.own(ah_attr={"dest_ip": IPS[0], "dest_mac": PORTS[0]["mac"]})
         self.done_well()
