@@ -4,9 +4,10 @@
 #include <string.h>
 
 #include "bed.h"
+#include "rounds.h"
 
 #define ENTRIES 1024
-#define TAKEN   100000     /* by the worker, at most */
+#define TAKEN   ROUNDS(100000) /* by the worker, at most */
 #define IDS     (1u << 22) /* posted, at most */
 #define PACE    32         /* SENDs a turn */
 

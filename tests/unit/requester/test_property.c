@@ -4,6 +4,7 @@
  * timers. A failing stream prints its seed; the same seed plays it again.
  */
 #include "req.h"
+#include "rounds.h"
 #include "../../clib/rng.h"
 
 static uint64_t playing; /* seed, for the message */
@@ -311,10 +312,10 @@ random_streams(void **state)
 	uint64_t done = 0;
 
 	(void)state;
-	for (uint64_t seed = 1; seed <= 40000; seed++)
+	for (uint64_t seed = 1; seed <= ROUNDS(40000); seed++)
 		done += run_stream(seed * UINT64_C(0x9e3779b97f4a7c15));
 	print_message("# %llu work requests completed\n", (unsigned long long)done);
-	assert_true(done > 100000); /* the streams live long enough to mean something */
+	assert_true(done > ROUNDS(100000)); /* the streams live long enough to mean something */
 }
 
 /** Every response opcode with every syndrome at and around every kind of work request. */

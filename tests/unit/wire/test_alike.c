@@ -5,6 +5,7 @@
  * are known. No frame has a readable byte behind it.
  */
 #include "frames.h"
+#include "rounds.h"
 #include "wire_alike.h"
 
 #if WIRE_WIDE
@@ -15,7 +16,13 @@ enum { KIND_TAG = 1, KIND_IPV6 = 2, KINDS = 4 };
 /* What is special about a frame. */
 enum { PLAIN, SMALLEST, MARKED, FAULTY, TRUNCATED, TRAILED, FORMS };
 
-enum { PAIRS = 1000000, ROOM = 160, PRIORITY = 3 << 5, ALL_LENS = 200, NO_MODEL = UINT32_MAX };
+enum {
+	PAIRS = ROUNDS(1000000),
+	ROOM = 160,
+	PRIORITY = 3 << 5,
+	ALL_LENS = 200,
+	NO_MODEL = UINT32_MAX
+};
 
 struct frame {
 	uint8_t bytes[ROOM];

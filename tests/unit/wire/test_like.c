@@ -5,11 +5,12 @@
  * several peers, are known. Each test runs with each width of registers that this machine has.
  */
 #include "frames.h"
+#include "rounds.h"
 #include "wire_half.h"
 
 #if WIRE_WIDE
 
-enum { PAIRS = 1000000, BASES = 6, ROOM = 160 };
+enum { PAIRS = ROUNDS(1000000), BASES = 6, ROOM = 160 };
 
 /* Bytes of a header. */
 enum {
