@@ -31,6 +31,7 @@
 #include <unistd.h>
 
 #include "fds.h"
+#include "huge.h"
 #include "kept.h"
 #include "next.h"
 #include "wiped.h"
@@ -398,14 +399,16 @@ map_shared(mmap_function *real, void *at, size_t len, int prot, int flags, int f
 	return got != MAP_FAILED ? got : real(at, len, prot, flags, fd, offset);
 }
 
-#define MMAP(name)                                                                         \
-	EXPORT void *name(void *at, size_t len, int prot, int flags, int fd, off_t offset) \
-	{                                                                                  \
-		if ((flags & MAP_FIXED) != 0)                                              \
-			forget(at, len);                                                   \
-		if (__builtin_expect((flags & (MAP_TYPE | MAP_HUGETLB)) != MAP_SHARED, 1)) \
-			return NEXT(name)(at, len, prot, flags, fd, offset);               \
-		return map_shared(NEXT(name), at, len, prot, flags, fd, offset);           \
+#define MMAP(name)                                                                             \
+	EXPORT void *name(void *at, size_t len, int prot, int flags, int fd, off_t offset)     \
+	{                                                                                      \
+		if (__builtin_expect((flags & MAP_HUGETLB) != 0, 0) && vl_huge_refused(flags)) \
+			return MAP_FAILED;                                                     \
+		if ((flags & MAP_FIXED) != 0)                                                  \
+			forget(at, len);                                                       \
+		if (__builtin_expect((flags & (MAP_TYPE | MAP_HUGETLB)) != MAP_SHARED, 1))     \
+			return NEXT(name)(at, len, prot, flags, fd, offset);                   \
+		return map_shared(NEXT(name), at, len, prot, flags, fd, offset);               \
 	}
 
 MMAP(mmap)

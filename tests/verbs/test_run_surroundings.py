@@ -29,6 +29,27 @@ CTL, FRAGILE = os.environ["ROCELANECTL"], os.environ["FRAGILE"]
 QUEUE = {"bottleneck": {"rate": "10G", "buffer": "256K"}}
 DROP = {"action": "drop", "probability": 1.0}
 
+# Plain segments and mappings are there; huge ones are refused before the kernel is asked.
+HUGE_PAGES = """
+import ctypes, errno, mmap
+c = ctypes.CDLL(None, use_errno=True)
+c.mmap.restype = c.mmap64.restype = ctypes.c_void_p
+PRIVATE, CREAT, SHM_HUGETLB, MAP_HUGETLB = 0, 0o1000, 0o4000, 0x40000
+NONE = ctypes.c_void_p(-1).value
+def refused(got, none):
+    assert got == none and ctypes.get_errno() == errno.ENOMEM, (got, ctypes.get_errno())
+id = c.shmget(PRIVATE, 1 << 21, CREAT | 0o600)
+assert id >= 0 and c.shmctl(id, 0, None) == 0
+refused(c.shmget(PRIVATE, 1 << 21, CREAT | SHM_HUGETLB | 0o600), -1)
+def anonymous(call, flags):
+    return call(None, ctypes.c_size_t(1 << 21), mmap.PROT_READ | mmap.PROT_WRITE,
+                flags | mmap.MAP_ANONYMOUS, -1, ctypes.c_long(0))
+for flags in mmap.MAP_PRIVATE, mmap.MAP_SHARED:
+    assert anonymous(c.mmap, flags) != NONE
+    refused(anonymous(c.mmap, flags | MAP_HUGETLB), NONE)
+refused(anonymous(c.mmap64, mmap.MAP_PRIVATE | MAP_HUGETLB), NONE)
+"""
+
 
 class Faults(Beside):
     """A test that believes in faults must have them: what sets none is an error."""
@@ -393,6 +414,19 @@ class Libraries(Runs):
         self.assertEqual(0, code, err)
         self.assertRegex(out, r"\A2 HCAs found:\s+rocelane0\s+rocelane1\s+0 HCAs found:")
         self.assertRegex(err, r"rocelane: no devices: \S+: Permission denied\n")
+
+
+class HugePages(Runs):
+    """The machine has some, or none."""
+
+    def test_without_a_file(self):
+        """No dataplane can have them: there are none, for segments and anonymous memory."""
+        self.env["ROCELANE_WHY"] = "1"
+        code, out, err = self.run_it("-p", sys.executable, "-c", HUGE_PAGES)
+        self.assertEqual((0, ""), (code, out), err)
+        for call, times in ("shmget", 1), ("mmap", 3):
+            said = f"rocelane: {call}: Cannot allocate memory (no dataplane can have huge pages"
+            self.assertEqual(times, err.count(said), err)
 
 
 if __name__ == "__main__":
