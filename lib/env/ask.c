@@ -18,24 +18,30 @@ _Static_assert(ASK_SLOTS == 1 << SLOT_BITS, "cookies have room for the slots");
 /* A clock that stands still must not make a wait endless. */
 #define MAX_TURNS 50000000u
 
-static struct ask_patience
-patience_start(const struct env *env, uint16_t worker)
-{
-	const ns_t length = env->asks.silent[worker] ? ASK_SHORT_NS : ASK_TIMEOUT_NS;
-
-	return (struct ask_patience){ env->w.clock() + length, 0 };
-}
-
 struct ask_patience
 ask_patience(const struct env *env)
 {
-	return (struct ask_patience){ env->w.clock() + ASK_TIMEOUT_NS, 0 };
+	return (struct ask_patience){ .most = ASK_TIMEOUT_NS, .looked = env->w.clock() };
+}
+
+static struct ask_patience
+patience_start(const struct env *env, uint16_t worker)
+{
+	struct ask_patience p = ask_patience(env);
+
+	if (env->asks.silent[worker])
+		p.most = ASK_SHORT_NS;
+	return p;
 }
 
 bool
 ask_patience_turn(struct env *env, struct ask_patience *p)
 {
-	if (++p->turns > MAX_TURNS || env->w.clock() > p->until)
+	const ns_t now = env->w.clock(), gap = now - p->looked;
+
+	p->looked = now;
+	p->waited += gap < ASK_GAP_NS ? gap : ASK_GAP_NS;
+	if (++p->turns > MAX_TURNS || p->waited > p->most)
 		return false;
 	if (env->w.pump != NULL)
 		env->w.pump(env->w.pump_ctx);

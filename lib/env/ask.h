@@ -8,7 +8,7 @@
  * Memory:  a fixed array. What a message points to (attributes, settings, snapshot) lives in the
  *          slot, which is not used again before the DONE: a worker that answers late writes into
  *          nothing freed.
- * Time:    waits use env->clock; each ends after ASK_TIMEOUT_NS.
+ * Time:    waits use env->clock; each ends after ASK_TIMEOUT_NS, or later on a busy machine.
  * Depends: mbox qp.
  */
 #include "mbox.h"
@@ -22,6 +22,7 @@
 #define ASK_KEPT       64 /* of them, not for ask_try() */
 #define ASK_TIMEOUT_NS ((ns_t)5 * TIME_NS_PER_S)
 #define ASK_SHORT_NS   (20 * TIME_NS_PER_MS)
+#define ASK_GAP_NS     (10 * TIME_NS_PER_MS)
 
 struct env;
 
@@ -48,9 +49,13 @@ struct asks {
 	uint32_t busy;
 };
 
-/** For how long to wait for workers. */
+/**
+ * For how long to wait for workers. A longer time between two turns counts as ASK_GAP_NS: nobody
+ * got a CPU then, or the machine stood still, and the workers had no more of that time than we.
+ */
 struct ask_patience {
-	ns_t until;
+	ns_t most, waited;
+	ns_t looked;
 	uint32_t turns;
 };
 

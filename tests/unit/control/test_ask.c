@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Questions to workers that nobody waits for, and requests that are put off. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -90,6 +91,40 @@ a_try_waits_for_nobody(void **state UNUSED)
 	mbox_destroy(&mbox);
 }
 
+/* The machine stands still, or is full of others, for longer than a wait may take. */
+static void
+stand_still(void *ctx UNUSED)
+{
+	struct mbox_msg m;
+
+	now += 2 * ASK_TIMEOUT_NS;
+	if (++pumped != 3) /* the worker gets a CPU after us */
+		return;
+	assert_int_equal(mbox_recv_down(&mbox, &m, 1), 1);
+	m.type = MBOX_DONE;
+	m.done = (struct mbox_done){ .rc = 0 };
+	assert_int_equal(mbox_send_done(&mbox, &m), 0);
+}
+
+/* What counts is the time in which the worker could have answered. */
+static void
+a_machine_that_stands_still(void **state UNUSED)
+{
+	struct ask *a;
+
+	begin(16);
+	env.w.pump = stand_still;
+	a = ask_send(&env, &sync_request);
+	assert_non_null(a);
+	assert_int_equal(ask_wait(&env, a), 0);
+	assert_int_equal(pumped, 3);
+	/* It never answers: the wait ends all the same. */
+	a = ask_send(&env, &sync_request);
+	assert_non_null(a);
+	assert_int_equal(ask_wait(&env, a), -ETIMEDOUT);
+	mbox_destroy(&mbox);
+}
+
 static uint32_t told;
 
 static void
@@ -144,6 +179,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_try_leaves_slots_for_others),
 		cmocka_unit_test(a_try_waits_for_nobody),
+		cmocka_unit_test(a_machine_that_stands_still),
 		cmocka_unit_test(what_is_forgotten_frees_itself),
 		cmocka_unit_test(only_a_request_is_put_off),
 	};
