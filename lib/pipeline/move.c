@@ -26,7 +26,6 @@
 #include "report.h"
 #include "sending.h"
 #include "shares.h"
-#include "spare.h"
 #include "stage.h"
 #include "tx.h"
 
@@ -74,7 +73,7 @@ pipeline_move_keep(struct worker *w, struct rte_mbuf *m, uint8_t port)
 		return;
 	}
 	count(w, port, NULL, STAT_rx_handoff_lost);
-	mbuf_done(w, m);
+	rte_pktmbuf_free(m); /* a group's comes behind its burst, when nobody re-uses buffers */
 }
 
 /**

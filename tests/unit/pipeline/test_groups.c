@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "bed.h"
+#include "move.h"
 #include "qp_mcast.h"
 
 enum { MEMBER_QPN = 0x40, SRQ_ENTRIES = 8, LONG = PMTU, SHORT = 8 };
@@ -64,8 +65,8 @@ post(struct member *m, uint64_t wr_id)
 	ring_produce_commit(&m->producer);
 }
 
-static void
-datagram(struct bed *b, const struct member *m)
+static struct rte_mbuf *
+datagram_of(const struct member *m)
 {
 	static const uint8_t mac[6] = { 0x01, 0x00, 0x5e, 0x01, 0x02, 0x03 }, bytes[SHORT] = { 7 };
 	const struct wire_fields f = { .opcode = OP_UD_SEND_ONLY,
@@ -77,7 +78,13 @@ datagram(struct bed *b, const struct member *m)
 
 	memcpy(path.dmac, mac, sizeof(mac));
 	memcpy(path.dst_ip, m->group.addr + 12, 4);
-	bed_put(b, bed_frame_on(&path, &f));
+	return bed_frame_on(&path, &f);
+}
+
+static void
+datagram(struct bed *b, const struct member *m)
+{
+	bed_put(b, datagram_of(m));
 }
 
 /* UD-31: a datagram to a group behind long SENDs, alone and in their burst, is none of them. */
@@ -107,11 +114,56 @@ UD_31_behind_long_sends(void **state)
 	leave(b, &m);
 }
 
+static void
+move_says(struct bed *b, enum mbox_type type, struct qp *qp)
+{
+	struct mbox_msg m = { .type = type };
+
+	if (type == MBOX_QP_PARK)
+		m.move = (struct mbox_move){ qp, b->conf.index };
+	else
+		m.qp.qp = qp;
+	assert_int_equal(bed_tell(b, &m), 0);
+}
+
+/*
+ * UD-31: the only member is on its way here, and there is no room for more that wait for it: a
+ * datagram that comes from this process is lost, as one from the port is.
+ */
+static void
+UD_31_no_room_for_a_member_that_comes(void **state)
+{
+	struct mbox_msg tx = { .type = MBOX_TX, .tx.port = bed_port() | QP_OUT_LOCAL };
+	struct bed *b = *state;
+	struct member m;
+
+	join(b, &m);
+	qp_table_give(b->qps, m.qp, 1); /* another worker, which is not there */
+	move_says(b, MBOX_QP_PARK, m.qp);
+	for (uint32_t i = 0; i < MOVE_ROOM; i += PIPELINE_BURST) {
+		for (uint32_t k = 0; k < PIPELINE_BURST; k++)
+			datagram(b, &m);
+		worker_poll(b->w, b->now);
+	}
+	assert_int_equal(bed_stat(b, STAT_rx_handoff_lost), 0);
+	datagram(b, &m);
+	worker_poll(b->w, b->now);
+	assert_int_equal(bed_stat(b, STAT_rx_handoff_lost), 1);
+	tx.tx.m = datagram_of(&m);
+	assert_int_equal(bed_tell(b, &tx), 0);
+	worker_poll(b->w, b->now);
+	assert_int_equal(bed_stat(b, STAT_rx_handoff_lost), 2);
+	qp_table_give(b->qps, m.qp, 0);
+	move_says(b, MBOX_QP_UNPARK, m.qp);
+	leave(b, &m);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(UD_31_behind_long_sends),
+		TEST(UD_31_no_room_for_a_member_that_comes),
 	};
 
 	return cmocka_run_group_tests(tests, bed_group_setup, NULL);
