@@ -2,10 +2,13 @@
 #ifndef FUZZ_WORKER_H
 #define FUZZ_WORKER_H
 /**
- * @file fuzz_worker.h  Two workers under fuzz, with queue pairs of every service of one client.
+ * @file fuzz_worker.h  Two workers under fuzz, with queue pairs of every service.
  *
- * fuzz_worker.c         the program that an input is: steps, built-in programs
- * fuzz_worker_bed.c     EAL, port, workers, and what is looked at after each turn
+ * fuzz_worker.c         the program that an input is: steps of the client and of time
+ * fuzz_worker_control.c what the control lcore does in it
+ * fuzz_worker_seeds.c   built-in programs
+ * fuzz_worker_bed.c     EAL, workers, and what is looked at after each turn
+ * fuzz_worker_port.c    two ports; what comes to the second one may be impaired
  * fuzz_worker_make.c    QPs, regions, windows, handles, groups: made anew for each input
  * fuzz_worker_packet.c  frames for the QPs, valid ones and others
  *
@@ -36,27 +39,31 @@
 
 enum {
 	WORKERS = 2,
-	QPS = 14,
+	PORTS = 2,
+	QPS = 20,
 	ENTRIES = 16,
 	CQES = 256,
+	CQES_FEW = 16, /* of the last one */
 	BELLS = 64,
 	SGES = 4,
 	INLINE = 64,
-	CQS = 2,
+	CQS = 3,
 	SRQS = 3, /* the first one is not of type XRC */
 	REGIONS = 5,
 	WINDOWS = 3,
-	HANDLES = 8,
-	GROUPS = 2,
+	HANDLES = 12,
+	GROUPS = 4, /* bit 0: IPv6, bit 1: the port */
 	STEP = 8,
 	CLIENT = 5,
 	PD = 7,
 	OTHER_PD = 8,
-	PMTU = 256,
+	SHORT_MTU = 256, /* messages of several packets */
+	LONG_MTU = 1024, /* frames that are delivered in parts */
 	QKEY = 0x11111111,
 	XRCD = 3,
 	SERIALS = 8192, /* work requests of an input */
 	ARENA = 64 * 1024,
+	MBUFS = 2047,
 };
 
 struct plan {
@@ -65,6 +72,19 @@ struct plan {
 	uint8_t worker;
 	int8_t srq; /* -1: a queue of its own */
 	bool ipv6;
+	uint8_t port;
+	uint8_t cq; /* number of its CQ, from 1 on; 0: send_cq 0, recv_cq its worker's */
+	uint16_t mtu;
+	uint16_t how; /* PLAN_* */
+};
+
+enum {
+	PLAN_OWN = 1,  /* the operator's, not the client's: it may move */
+	PLAN_FEED = 2, /* the worker keeps its receive queue filled */
+	PLAN_RATE = 4, /* DCQCN */
+	PLAN_CREDITS = 8,
+	PLAN_DROPS = 16, /* what comes early, or has another length, is dropped */
+	PLAN_LIMIT = 32, /* few receives raise an event */
 };
 
 /** A client's queue as the client has it: it may write to all of it. */
@@ -79,6 +99,7 @@ struct qp_bed {
 	struct qp *qp;
 	struct queue sq;
 	struct queue rq;
+	uint8_t worker;
 };
 
 struct worker_bed {
@@ -111,15 +132,23 @@ struct bed {
 	struct mem_region *mr[REGIONS]; /* NULL: deregistered */
 	struct mem_window *mw[WINDOWS];
 	uint32_t ah[HANDLES];
-	uint16_t port;
-	struct rte_ring *to;
-	struct rte_ring *from;
+	uint16_t port[PORTS];
+	struct rte_ring *to[PORTS];
+	struct rte_ring *from[PORTS];
 	struct rte_mempool *pool;
 	ns_t now;
 	uint64_t cookie;
 	uint32_t serial; /* the next work request's */
 	bool scribbled;  /* the client wrote to its areas: it has itself to blame */
-	bool stuck;      /* the port takes nothing */
+	bool stuck;      /* the ports take nothing */
+	bool away;       /* the client polls no completions */
+	bool impaired;   /* the wire of the second port */
+	uint8_t floods;  /* so far */
+	struct {
+		struct qp_bed *q; /* NULL: none */
+		uint8_t to;
+		bool released;
+	} moving;
 	uint8_t fate[SERIALS];
 	uint8_t arena[ARENA] __attribute__((aligned(64)));
 };
@@ -154,6 +183,12 @@ void bed_round_trip(void);
 void bed_state(uint32_t i, uint8_t to);
 void bed_attach(uint32_t i);
 void bed_detach(uint32_t i);
+/** Like the control lcore's: its QP goes to the other worker, in steps. */
+void bed_move(uint32_t i);
+/** The move under way ends now, one way or the other. */
+void bed_moved(void);
+/** The host says that it has posted to a QP of the operator. */
+void bed_posted(uint32_t i, bool receives);
 void bed_region(uint32_t i, bool on);
 void bed_window(uint32_t i, bool on);
 /** Kinds of destinations: HANDLES of them, and what becomes of one. */
@@ -165,8 +200,73 @@ struct wire_path bed_path(uint32_t i, bool of_peer);
 uint32_t bed_qpn(uint32_t i);
 /** A group's address; bit 0 of `group`: IPv6. */
 void bed_group_path(uint32_t group, struct wire_path *path);
+/** The last byte of an address at this port: the dataplane's, or the peer's. */
+uint8_t bed_host(uint32_t port, bool peer);
+uint32_t bed_cqes(uint32_t i);
 
-/** The packet of a step, on its way to the port. */
+/** Once. */
+void ports_start(void);
+/** As worker i sees them. */
+void ports_conf(struct worker_conf *conf, uint32_t i);
+/** Take what they have sent, unless they are stuck. */
+void ports_drain(void);
+/** Frames that the second port's wire holds are lost. */
+void ports_forget(void);
+/** Others have all buffers but so many; 0: none. */
+void ports_hoard(uint32_t left);
+/** A frame comes to it. */
+void port_put(uint32_t port, struct rte_mbuf *m);
+
+/** The packets of a step, on their way to a port. */
 void packet_step(const uint8_t s[STEP]);
+/** Many packets of two QPs, for so long that their peers take turns. */
+void packet_flood(const uint8_t s[STEP]);
+
+/* Kinds of control steps. */
+enum {
+	C_STATE,
+	C_ATTACH,
+	C_DETACH,
+	C_REGION,
+	C_WINDOW,
+	C_HANDLE,
+	C_GROUP,
+	C_SRQ,
+	C_QUERY,
+	C_CLIENT,
+	C_MOVE,
+	C_MOVED,
+	C_FAIL,
+	C_LIMIT,
+	C_IMPAIR,
+	C_N
+};
+void control_step(const uint8_t s[STEP]);
+
+/* Kinds of steps: fuzz_worker.c. */
+enum {
+	K_SEND = 0,
+	K_RECV = 3,
+	K_PACKET = 4,
+	K_SCRIBBLE = 6,
+	K_CONTROL = 7,
+	K_TIME = 8,
+	K_PORT = 9,
+	K_FLOOD = 10,
+	KINDS
+};
+enum { LATER = 0x80, POST_SRQ = 24 };
+
+/* A packet step's flags. */
+enum {
+	HOW_ACKREQ = 1,
+	HOW_SE = 2,
+	HOW_QP1 = 4,
+	HOW_CE = 8,
+	HOW_GROUP = 0x10,
+	HOW_FLIP = 0x20,
+	HOW_V6 = 0x40,
+	HOW_RUN = 0x80, /* several, one PSN after the other */
+};
 
 #endif

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "fuzz_worker.h"
 
+#include <errno.h>
+
 #include <rte_eal.h>
 #include <rte_mempool.h>
 
 #include "../clib/ah_table.h"
 #include "../clib/eal.h"
 #include "crc_isal.h"
-#include "net_pair.h"
 
-enum { MBUFS = 1023, DATA_ROOM = 2048, WIRE_RING = 64, HANDOFF = 256, WAITS = 400, TURNS_END = 64 };
+enum { HANDOFF = 256, WAITS = 400, TURNS_END = 64, RELEASES = 8 };
 
 struct bed fw;
 
@@ -43,7 +44,7 @@ worker_once(uint32_t i)
 	FUZZ_CHECK(b->handoff != NULL && mbox_create(&b->mbox, i, 64, 0) == 0);
 	b->bells_mem = lines(ring_bells_size(BELLS));
 	b->conf = (struct worker_conf){ .index = (uint16_t)i,
-		.ports_n = 1,
+		.ports_n = PORTS,
 		.workers_n = WORKERS,
 		.crc = crc_isal(),
 		.mbox = &b->mbox,
@@ -52,15 +53,7 @@ worker_once(uint32_t i)
 		.errbuf_entries = 8,
 		.trace_entries = 64,
 		.clock = bed_clock };
-	b->conf.ports[0] = (struct pipeline_port){ .id = fw.port,
-		.polls_rx = i == 0,
-		.pool = fw.pool,
-		.max_frame = 1514,
-		.addr = { .mac = { 2, 0, 0, 0, 0, 1 },
-			.has_ipv4 = true,
-			.has_ipv6 = true,
-			.ipv4 = { 192, 0, 2, 1 },
-			.ipv6 = { 0xfd, [15] = 1 } } };
+	ports_conf(&b->conf, i);
 }
 
 void
@@ -74,9 +67,7 @@ bed_start(void)
 		return;
 	started = true;
 	FUZZ_CHECK(eal_start("64") == 0);
-	FUZZ_CHECK(net_pair_create_open("fuzz", WIRE_RING, 0, &fw.port, &fw.to, &fw.from) == 0);
-	fw.pool = rte_pktmbuf_pool_create("fuzz", MBUFS, 0, 0, DATA_ROOM + RTE_PKTMBUF_HEADROOM, 0);
-	FUZZ_CHECK(fw.pool != NULL && net_pair_start(fw.port, fw.pool) == 0);
+	ports_start();
 	for (uint32_t i = 0; i < WORKERS; i++)
 		worker_once(i);
 	for (uint32_t i = 0; i < WORKERS; i++)
@@ -90,7 +81,8 @@ bed_start(void)
 	for (uint32_t i = 0; i < SRQS; i++)
 		fw.srq[i].post.mem = lines(fw.srq[i].post.len = rq);
 	for (uint32_t i = 0; i < CQS; i++)
-		FUZZ_CHECK(mem_area_create(&fw.cq[i].cq.area, ring_size(CQES, 64), -1, 0) == 0);
+		FUZZ_CHECK(
+			mem_area_create(&fw.cq[i].cq.area, ring_size(bed_cqes(i), 64), -1, 0) == 0);
 	for (uint32_t i = 0; i < ARENA; i++)
 		arena_fill[i] = (uint8_t)(i * 37 + (i >> 8));
 }
@@ -124,15 +116,6 @@ look_up(struct mbox *b)
 	mbox_events_done(b);
 }
 
-static void
-drain(void)
-{
-	void *m;
-
-	while (!fw.stuck && rte_ring_dequeue(fw.from, &m) == 0)
-		rte_pktmbuf_free(m);
-}
-
 /** What no key of the client allows to change has not been changed. */
 static void
 look_memory(void)
@@ -157,8 +140,8 @@ bed_turn(void)
 		worker_poll(fw.w[i].w, fw.now);
 		look_up(&fw.w[i].mbox);
 	}
-	drain();
-	for (uint32_t i = 0; i < CQS; i++)
+	ports_drain();
+	for (uint32_t i = 0; i < CQS && !fw.away; i++)
 		look_completions(i);
 	look_memory();
 }
@@ -191,6 +174,91 @@ bed_round_trip(void)
 	}
 }
 
+uint32_t
+bed_cqes(uint32_t i)
+{
+	return i == CQS - 1 ? CQES_FEW : CQES;
+}
+
+/* ---- from worker to worker ------------------------------------------------------------------- */
+
+static int
+tell_of_move(uint32_t worker, enum mbox_type type)
+{
+	struct qp *qp = fw.moving.q->qp;
+	struct mbox_msg m = { .type = type };
+
+	if (type == MBOX_QP_PARK || type == MBOX_QP_RELEASE)
+		m.move = (struct mbox_move){ qp, fw.moving.to };
+	else
+		m.qp.qp = qp;
+	return bed_tell(worker, &m);
+}
+
+static void
+unpark(void)
+{
+	for (uint32_t w = 0; w < WORKERS; w++)
+		FUZZ_CHECK(tell_of_move(w, MBOX_QP_UNPARK) == 0);
+	fw.moving.q = NULL;
+}
+
+/** @return false: its old owner cannot let it go yet. */
+static bool
+go_on(void)
+{
+	struct qp_bed *q = fw.moving.q;
+	int rc;
+
+	if (!fw.moving.released) {
+		rc = tell_of_move(q->worker, MBOX_QP_RELEASE);
+		FUZZ_CHECK(rc == 0 || rc == -EAGAIN);
+		return fw.moving.released = rc == 0;
+	}
+	FUZZ_CHECK(tell_of_move(fw.moving.to, MBOX_QP_ADOPT) == 0);
+	q->worker = fw.moving.to;
+	unpark();
+	return true;
+}
+
+void
+bed_move(uint32_t i)
+{
+	struct qp_bed *q = &fw.q[i];
+
+	if (fw.moving.q != NULL) {
+		go_on();
+		return;
+	}
+	if (q->qp == NULL || (q->plan->how & PLAN_OWN) == 0)
+		return;
+	fw.moving.q = q;
+	fw.moving.to = (uint8_t)(1 - q->worker);
+	fw.moving.released = false;
+	FUZZ_CHECK(tell_of_move(fw.moving.to, MBOX_QP_PARK) == 0);
+}
+
+void
+bed_moved(void)
+{
+	for (int n = 0; fw.moving.q != NULL && n < RELEASES; n++)
+		if (go_on())
+			n = 0;
+	if (fw.moving.q != NULL)
+		unpark();
+}
+
+void
+bed_posted(uint32_t i, bool receives)
+{
+	struct mbox_msg m = { .type = receives ? MBOX_QP_RECEIVES : MBOX_QP_POSTED };
+
+	if (fw.moving.q == &fw.q[i])
+		bed_moved();
+	m.qp.qp = fw.q[i].qp;
+	FUZZ_CHECK(bed_tell(fw.q[i].worker, &m) == 0);
+}
+
 /* ---- one input ------------------------------------------------------------------------------- */
 
 static void
@@ -199,8 +267,8 @@ open_queues(void)
 	for (uint32_t i = 0; i < CQS; i++) {
 		struct qp_cq *cq = &fw.cq[i].cq;
 
-		ring_cq_attach(&cq->ring, cq->area.base, CQES, CQES, true);
-		ring_cq_attach(&fw.cq[i].polled, cq->area.base, CQES, CQES, false);
+		ring_cq_attach(&cq->ring, cq->area.base, bed_cqes(i), bed_cqes(i), true);
+		ring_cq_attach(&fw.cq[i].polled, cq->area.base, bed_cqes(i), bed_cqes(i), false);
 		cq->id = 90 + i;
 		atomic_store(&cq->error, false);
 		atomic_store(&cq->producer, CQ_PRODUCER_ANY);
@@ -255,7 +323,8 @@ bed_open(void)
 
 	fw.now = TIME_NS_PER_S;
 	fw.serial = 0;
-	fw.scribbled = fw.stuck = false;
+	fw.scribbled = fw.stuck = fw.away = fw.impaired = false;
+	fw.floods = 0;
 	memcpy(fw.arena, arena_fill, ARENA);
 	fw.qps = qp_table_create(64, 0);
 	fw.mem = mem_table_create(64);
@@ -267,7 +336,8 @@ bed_open(void)
 	for (uint32_t i = 0; i < WORKERS; i++)
 		open_worker(i);
 	for (uint32_t i = 0; i < CQS; i++)
-		ring_cq_attach(&fw.cq[i].polled, fw.cq[i].cq.area.base, CQES, CQES, true);
+		ring_cq_attach(
+			&fw.cq[i].polled, fw.cq[i].cq.area.base, bed_cqes(i), bed_cqes(i), true);
 	for (int t = 0; t < 2; t++)
 		bed_turn();
 	for (uint32_t i = 0; i < WORKERS; i++)
@@ -285,16 +355,19 @@ bed_open(void)
 			bed_state(i, s);
 	}
 	for (uint32_t g = 0; g < GROUPS; g++)
-		for (uint32_t i = 6; i < 8; i++)
-			bed_group(g, i, true);
+		for (uint32_t i = 0; i < QPS; i++)
+			if (fuzz_plans[i].type == QPT_UD && fuzz_plans[i].port == g >> 1)
+				bed_group(g, i, true);
 }
 
 void
 bed_close(void)
 {
-	fw.stuck = false;
+	fw.stuck = fw.away = false;
+	ports_hoard(0);
 	for (int i = 0; i < TURNS_END; i++)
 		bed_turn();
+	bed_moved();
 	for (uint32_t i = 0; i < QPS; i++) {
 		bed_state(i, QPS_ERR);
 		bed_detach(i);
@@ -315,7 +388,8 @@ bed_close(void)
 		bed_turn();
 	for (uint32_t i = 0; i < WORKERS; i++)
 		worker_destroy(fw.w[i].w);
-	drain();
+	ports_drain();
+	ports_forget();
 	for (uint32_t i = 0; i < HANDLES; i++)
 		bed_handle(i, 0);
 	FUZZ_CHECK(fw.ahs->used == 0);

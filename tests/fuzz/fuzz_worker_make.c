@@ -4,26 +4,33 @@
 
 #include "../clib/qp_new.h"
 #include "fuzz_worker.h"
+#include "qp_cc.h"
 #include "wire_group.h"
 
-enum { FLUSH_TRIES = 64 };
+enum { FLUSH_TRIES = 64, FEED_BUFFERS = 4, FEED_SIZE = 1100 };
 
 /* clang-format off */
 const struct plan fuzz_plans[QPS] = {
-	{ QPT_RC, -1, 0, -1, false },
-	{ QPT_RC, 2, 0, -1, false },
-	{ QPT_RC, 1, 1, -1, false }, /* its peer's frames go from worker to worker */
-	{ QPT_UC, -1, 0, -1, true },
-	{ QPT_UC, 5, 0, 0, false },
-	{ QPT_UC, 4, 0, -1, false },
-	{ QPT_UD, -1, 0, -1, false },
-	{ QPT_UD, -1, 1, 0, false },
-	{ QPT_XRC_SEND, 9, 0, -1, false },
-	{ QPT_XRC_RECV, 8, 1, -1, false },
-	{ QPT_XRC_SEND, -1, 1, -1, false },
-	{ QPT_XRC_RECV, -1, 0, -1, true },
-	{ QPT_RC, 12, 0, 0, false }, /* connected to itself */
-	{ QPT_RC, -1, 1, -1, true },
+	{ QPT_RC, -1, 0, -1, false, 0, 0, LONG_MTU, PLAN_LIMIT },
+	{ QPT_RC, 2, 0, -1, false, 0, 0, SHORT_MTU, 0 },
+	{ QPT_RC, 1, 1, -1, false, 0, 0, SHORT_MTU, 0 }, /* its peer's go from worker to worker */
+	{ QPT_UC, -1, 0, -1, true, 0, 0, SHORT_MTU, 0 },
+	{ QPT_UC, 5, 0, 0, false, 0, 0, SHORT_MTU, 0 },
+	{ QPT_UC, 4, 0, -1, false, 0, 0, SHORT_MTU, PLAN_LIMIT },
+	{ QPT_UD, -1, 0, -1, false, 0, 0, LONG_MTU, PLAN_LIMIT },
+	{ QPT_UD, -1, 1, 0, false, 0, 0, LONG_MTU, 0 },
+	{ QPT_XRC_SEND, 9, 0, -1, false, 0, 0, SHORT_MTU, 0 },
+	{ QPT_XRC_RECV, 8, 1, -1, false, 0, 0, SHORT_MTU, 0 },
+	{ QPT_XRC_SEND, -1, 1, -1, false, 0, 0, LONG_MTU, 0 },
+	{ QPT_XRC_RECV, -1, 0, -1, true, 0, 0, LONG_MTU, 0 },
+	{ QPT_RC, 12, 0, 0, false, 0, 0, SHORT_MTU, 0 }, /* connected to itself */
+	{ QPT_RC, -1, 1, -1, true, 0, 0, SHORT_MTU, PLAN_DROPS },
+	{ QPT_RC, -1, 1, -1, false, 0, 3, LONG_MTU, PLAN_OWN | PLAN_CREDITS },
+	{ QPT_RC, 16, 0, -1, false, 0, 0, LONG_MTU, PLAN_OWN | PLAN_RATE },
+	{ QPT_RC, 15, 1, -1, false, 1, 3, LONG_MTU, PLAN_OWN }, /* from port to port */
+	{ QPT_UD, -1, 0, -1, false, 1, 0, LONG_MTU, PLAN_OWN | PLAN_FEED },
+	{ QPT_RC, -1, 1, -1, true, 1, 0, LONG_MTU, PLAN_FEED | PLAN_RATE },
+	{ QPT_UC, -1, 0, 0, false, 1, 0, LONG_MTU, 0 },
 };
 
 const struct region_plan fuzz_regions[REGIONS] = {
@@ -99,10 +106,13 @@ struct wire_path
 bed_path(uint32_t i, bool of_peer)
 {
 	const struct plan *p = &fuzz_plans[i];
-	const uint8_t dut = of_peer ? 2 : 1, peer = p->peer >= 0 ? 1 : of_peer ? 1 : 2;
+	const uint8_t own = bed_host(p->port, false);
+	const uint8_t other =
+		p->peer >= 0 ? bed_host(fuzz_plans[p->peer].port, false) : bed_host(p->port, true);
+	const uint8_t from = of_peer ? other : own, to = of_peer ? own : other;
 	const uint8_t v4[] = { 192, 0, 2, 0 };
-	struct wire_path path = { .smac = { 2, 0, 0, 0, 0, dut },
-		.dmac = { 2, 0, 0, 0, 0, peer },
+	struct wire_path path = { .smac = { 2, 0, 0, 0, 0, from },
+		.dmac = { 2, 0, 0, 0, 0, to },
 		.ipv6 = p->ipv6,
 		.local = p->peer >= 0 && !of_peer,
 		.tos = 2,
@@ -116,8 +126,8 @@ bed_path(uint32_t i, bool of_peer)
 		memcpy(path.src_ip, v4, sizeof(v4));
 		memcpy(path.dst_ip, v4, sizeof(v4));
 	}
-	path.src_ip[last] = dut;
-	path.dst_ip[last] = peer;
+	path.src_ip[last] = from;
+	path.dst_ip[last] = to;
 	return path;
 }
 
@@ -144,7 +154,7 @@ void
 bed_group(uint32_t group, uint32_t i, bool on)
 {
 	struct wire_path path = { .smac = { 2, 0, 0, 0, 0, 1 } };
-	struct qp_mcast_group g = { .port = fw.port };
+	struct qp_mcast_group g = { .port = fw.port[group >> 1] };
 
 	bed_group_path(group, &path);
 	wire_group_gid(path.ipv6, path.dst_ip, g.addr);
@@ -154,22 +164,26 @@ bed_group(uint32_t group, uint32_t i, bool on)
 		qp_mcast_remove(fw.mcasts, &g, bed_qpn(i));
 }
 
-/** Kind: 0 to a peer, 1 to a group, 2 local, 3 of IPv6, 4 nobody knows where, 5 another PD. */
+/**
+ * The second half is of the second port. Kind: 0 to a peer, 1 to a group, 2 local, 3 of IPv6, 4
+ * nobody knows where, 5 another PD.
+ */
 void
 bed_handle(uint32_t i, uint8_t what)
 {
 	const uint32_t local = 2, group = 1, ipv6 = 3, unknown = 4, strange = 5;
-	const uint32_t kind = i % 6;
-	struct wire_path path = bed_path(kind == local ? 1 : kind == ipv6 ? 3 : 0, false);
+	const uint32_t kind = i % 6, port = i / 6;
+	const uint32_t at[PORTS][3] = { { 0, 1, 3 }, { 19, 15, 18 } };
+	struct wire_path path = bed_path(at[port][kind == local ? 1 : kind == ipv6 ? 2 : 0], false);
 
 	if (kind == group)
-		bed_group_path(i, &path);
+		bed_group_path(1 - port, &path);
 	if (what == 0 && fw.ah[i] != 0) {
 		qp_ah_remove(fw.ahs, fw.ah[i]);
 		fw.ah[i] = 0;
 	} else if (what == 1 && fw.ah[i] == 0) {
-		fw.ah[i] = qp_ah_add(fw.ahs, kind == strange ? OTHER_PD : PD, fw.port, &path, 0xff,
-			kind != unknown);
+		fw.ah[i] = qp_ah_add(fw.ahs, kind == strange ? OTHER_PD : PD, fw.port[port], &path,
+			0xff, kind != unknown);
 		FUZZ_CHECK(fw.ah[i] != 0);
 	} else if (fw.ah[i] != 0) {
 		path.dmac[5] = what;
@@ -191,6 +205,35 @@ static const uint16_t read_gaps[] = { 0, REQ_KNOB_READ_FILL,
 	REQ_KNOB_READ_FILL | 3 << REQ_KNOB_REORDER_SHIFT,
 	REQ_KNOB_READ_FILL | REQ_KNOB_READ_KEEP | 3 << REQ_KNOB_REORDER_SHIFT };
 
+/** What the plan asks for, beside. */
+static void
+set_up(struct qp *qp, const struct plan *p, uint32_t i)
+{
+	struct cc_params cc;
+
+	qp->flags |= p->srq >= 0 ? QPF_SRQ : 0;
+	qp->flags |= i % 2 != 0 ? QPF_CNP | QPF_TRACE : 0;
+	if ((p->how & PLAN_FEED) != 0) {
+		qp->flags |= QPF_RECV_FEED;
+		qp->feed_buffers = FEED_BUFFERS;
+		qp->feed_size = FEED_SIZE;
+		qp->feed_lkey = fuzz_regions[0].key;
+		qp->feed_va = fuzz_regions[0].va;
+	}
+	if ((p->how & PLAN_RATE) != 0) {
+		cc_preset(CC_MLX5, &cc);
+		cc.line_rate = 10000;
+		cc.rate_to_set_on_first_cnp = 100;
+		qp->flags |= QPF_CC_RATE;
+		qp_cc_start(qp, &cc);
+	}
+	if ((p->how & PLAN_CREDITS) != 0)
+		qp->resp.knobs |= RESP_KNOB_CREDITS;
+	if ((p->how & PLAN_DROPS) != 0)
+		qp->resp.knobs |= RESP_KNOB_EARLY_DROP | RESP_KNOB_LEN_PAD_DROP |
+				  RESP_KNOB_HALF_DUP | RESP_KNOB_J_ACK;
+}
+
 void
 bed_attach(uint32_t i)
 {
@@ -201,11 +244,11 @@ bed_attach(uint32_t i)
 	const struct qp_alloc_params params = { .qpn = bed_qpn(i),
 		.type = p->type,
 		.pd = PD,
-		.send_cq = &fw.cq[0].cq,
-		.recv_cq = &fw.cq[p->worker].cq,
+		.send_cq = &fw.cq[p->cq != 0 ? p->cq - 1 : 0].cq,
+		.recv_cq = &fw.cq[p->cq != 0 ? p->cq - 1 : p->worker].cq,
 		.srq = p->srq >= 0 ? &fw.srq[p->srq].q : NULL,
 		.xrcd = p->type == QPT_XRC_RECV ? XRCD : 0,
-		.client = CLIENT,
+		.client = (p->how & PLAN_OWN) != 0 ? 0 : CLIENT,
 		.worker = p->worker,
 		.max_recv_wr = xrc ? 0 : ENTRIES,
 		.max_recv_sge = SGES,
@@ -213,6 +256,7 @@ bed_attach(uint32_t i)
 		.max_send_sge = p->type == QPT_XRC_RECV ? 0 : SGES,
 		.max_inline = INLINE,
 		.max_dest_rd_atomic = p->type == QPT_RC || p->type == QPT_XRC_RECV ? 4 : 0,
+		.has_rate = (p->how & PLAN_RATE) != 0,
 		.rq_mem = q->rq.mem,
 		.sq_mem = q->sq.mem };
 
@@ -222,9 +266,9 @@ bed_attach(uint32_t i)
 	memset(q->rq.mem, 0, q->rq.len);
 	q->qp = qp_new(&params);
 	FUZZ_CHECK(q->qp != NULL);
-	q->qp->port = (uint8_t)fw.port;
-	q->qp->flags |= p->srq >= 0 ? QPF_SRQ : 0;
-	q->qp->flags |= i % 2 != 0 ? QPF_CNP | QPF_TRACE : 0;
+	q->worker = p->worker;
+	q->qp->port = (uint8_t)fw.port[p->port];
+	set_up(q->qp, p, i);
 	client_queue(&q->rq, q->qp->rq.stride);
 	if (q->qp->sq.ring.sh != NULL)
 		client_queue(&q->sq, q->qp->sq.ring.stride);
@@ -246,9 +290,11 @@ bed_detach(uint32_t i)
 
 	if (q->qp == NULL)
 		return;
+	if (fw.moving.q == q)
+		bed_moved();
 	m.qp.qp = q->qp;
 	m.qp.drop = true;
-	FUZZ_CHECK(bed_tell(q->plan->worker, &m) == 0);
+	FUZZ_CHECK(bed_tell(q->worker, &m) == 0);
 	for (uint32_t k = 0; k < WINDOWS; k++)
 		if (fw.mw[k] != NULL)
 			mem_window_leave(fw.mw[k], bed_qpn(i));
@@ -265,7 +311,7 @@ bed_state(uint32_t i, uint8_t to)
 	struct mbox_msg m = { .type = MBOX_QP_MODIFY };
 	struct qp_attr a = { .qp_state = to,
 		.pkey = 0xffff,
-		.path_mtu = PMTU,
+		.path_mtu = p->mtu,
 		.qp_access_flags = 15 | ACCESS_FLUSH_GLOBAL,
 		.dest_qp_num = p->peer >= 0 ? bed_qpn((uint32_t)p->peer) : 0x100u + i,
 		.rq_psn = 0xfffffe,
@@ -284,6 +330,8 @@ bed_state(uint32_t i, uint8_t to)
 
 	if (q->qp == NULL)
 		return;
+	if (fw.moving.q == q)
+		bed_moved();
 	a.cur_qp_state = atomic_load(&q->qp->state);
 	if (!qp_transition_attrs(p->type, a.cur_qp_state, to, &required, &optional))
 		return;
@@ -292,7 +340,7 @@ bed_state(uint32_t i, uint8_t to)
 	m.modify = (struct mbox_modify){ q->qp, &a, required | QP_ATTR_STATE };
 	/* What was posted before is flushed first; meanwhile a packet may have ended the QP. */
 	for (int n = 0; rc == -EINPROGRESS && n < FLUSH_TRIES; n++)
-		rc = bed_tell(p->worker, &m);
+		rc = bed_tell(q->worker, &m);
 	FUZZ_CHECK(rc == 0 || atomic_load(&q->qp->state) != a.cur_qp_state);
 }
 

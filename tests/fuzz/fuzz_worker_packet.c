@@ -1,23 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A packet step's bytes: 1 QP and how, 2 opcode, 3 PSN or what is changed, 4 length, 5 key and
- * address, 6 Q_Key, source, SRQ, FETH; a response's syndrome, 7 flags (HOW_). PSNs are those that
- * the QP waits for, unless byte 3 says otherwise: a fuzzer does not find them in 2^24.
+ * A packet step's bytes: 1 QP, and of a run how many, 2 opcode, 3 PSN or what is changed, 4 length,
+ * 5 key and address, 6 Q_Key, source, SRQ, FETH; a response's syndrome, 7 flags (HOW_). PSNs are
+ * those that the QP waits for, unless byte 3 says otherwise: a fuzzer does not find them in 2^24.
+ * A flood's are the same, of the QPs of bytes 1 and 3.
  */
 #include "fuzz_worker.h"
 
 #include "crc_isal.h"
 
-enum {
-	HOW_ACKREQ = 1,
-	HOW_SE = 2,
-	HOW_QP1 = 4,
-	HOW_CE = 8,
-	HOW_GROUP = 0x10,
-	HOW_FLIP = 0x20,
-	HOW_V6 = 0x40
-};
-enum { ETH = 14, PAYLOAD = 1024, MIN_SEALED = 14 + 40 + 8 + 12 + 4 };
+enum { ETH = 14, PAYLOAD = 1024, BEHIND_IP = 8 + 12 + 4 };
+enum { FLOODS = 2, FLOOD_TURNS = 40, FLOOD_FRAMES = 16 };
 
 static uint8_t
 opcode_of(const struct plan *p, uint8_t sel)
@@ -46,11 +39,11 @@ opcode_of(const struct plan *p, uint8_t sel)
 }
 
 static uint16_t
-length_of(uint8_t sel)
+length_of(const struct plan *p, uint8_t sel)
 {
 	static const uint16_t lens[] = { 0, 1, 3, 4, 8, 16, 40, 64, 255, 256, 257, 300, 512, 1000 };
 
-	return sel % 16 < 14 ? lens[sel % 16] : PMTU;
+	return sel % 16 < 14 ? lens[sel % 16] : p->mtu;
 }
 
 static uint32_t
@@ -106,7 +99,7 @@ fill(const struct qp_bed *q, const uint8_t *s, struct wire_fields *f)
 	else if (s[3] >= 0x80 || response)
 		f->psn = psn_add(f->psn, (uint32_t)(int32_t)(int8_t)s[3]);
 	f->payload = bytes;
-	f->payload_len = length_of(s[4]);
+	f->payload_len = length_of(q->plan, s[4]);
 	f->reth = (struct wire_reth){ address_of(s[5]), key_of(s[5]),
 		s[4] < 0x80 ? f->payload_len : (uint32_t)s[4] << (s[6] & 31) };
 	f->atomiceth = (struct wire_atomiceth){
@@ -134,11 +127,11 @@ flip(uint8_t *frame, int *len, const uint8_t *s, bool ipv6)
 		*len -= s[3] & 15;
 }
 
-void
-packet_step(const uint8_t s[STEP])
+/** One, so many PSNs behind what the step says. */
+static void
+packet(const struct qp_bed *q, const uint8_t *s, uint32_t behind)
 {
-	const uint32_t i = s[1] % QPS;
-	const struct qp_bed *q = &fw.q[i];
+	const uint32_t i = (uint32_t)(q - fw.q);
 	struct wire_path path = bed_path(i, true);
 	struct wire_fields f = {
 		.opcode = opcode_of(q->plan, s[2]), .pkey = 0xffff, .dest_qpn = bed_qpn(i)
@@ -147,9 +140,8 @@ packet_step(const uint8_t s[STEP])
 	uint8_t *frame;
 	int len;
 
-	if (q->qp == NULL)
-		return;
 	fill(q, s, &f);
+	f.psn = psn_add(f.psn, behind);
 	f.flags = (uint8_t)(((s[7] & HOW_ACKREQ) != 0 ? PKT_ACKREQ : 0) |
 			    ((s[7] & HOW_SE) != 0 ? PKT_SE : 0));
 	if ((s[7] & HOW_CE) != 0)
@@ -170,9 +162,37 @@ packet_step(const uint8_t s[STEP])
 		flip(frame, &len, s, path.ipv6);
 	m->data_len = (uint16_t)len;
 	m->pkt_len = (uint32_t)len;
-	m->port = fw.port;
-	if (len >= MIN_SEALED)
+	if (len >= ETH + (path.ipv6 ? 40 : 20) + BEHIND_IP)
 		icrc_seal(crc_isal(), frame, ETH, path.ipv6, (uint32_t)len);
-	if (rte_ring_enqueue(fw.to, m) != 0)
-		rte_pktmbuf_free(m);
+	port_put(q->plan->port, m);
+}
+
+void
+packet_step(const uint8_t s[STEP])
+{
+	const struct qp_bed *q = &fw.q[s[1] % QPS];
+	const uint32_t n = (s[7] & HOW_RUN) != 0 ? 1 + 3u * (s[1] / QPS) : 1;
+
+	for (uint32_t k = 0; q->qp != NULL && k < n; k++)
+		packet(q, s, k);
+}
+
+void
+packet_flood(const uint8_t s[STEP])
+{
+	const struct qp_bed *a = &fw.q[s[1] % QPS], *b = &fw.q[s[3] % QPS];
+	uint8_t step[STEP];
+
+	if (a->qp == NULL || b->qp == NULL || fw.floods == FLOODS)
+		return;
+	fw.floods++;
+	memcpy(step, s, STEP);
+	step[3] = 0;
+	for (uint32_t t = 0; t < FLOOD_TURNS; t++) {
+		for (uint32_t k = 0; k < FLOOD_FRAMES; k++) {
+			packet(a, step, k);
+			packet(b, step, k);
+		}
+		bed_turn();
+	}
 }
