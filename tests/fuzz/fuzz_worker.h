@@ -40,7 +40,7 @@
 enum {
 	WORKERS = 2,
 	PORTS = 2,
-	QPS = 20,
+	QPS = 23,
 	ENTRIES = 16,
 	CQES = 256,
 	CQES_FEW = 16, /* of the last one */
@@ -83,8 +83,11 @@ enum {
 	PLAN_FEED = 2, /* the worker keeps its receive queue filled */
 	PLAN_RATE = 4, /* DCQCN */
 	PLAN_CREDITS = 8,
-	PLAN_DROPS = 16, /* what comes early, or has another length, is dropped */
-	PLAN_LIMIT = 32, /* few receives raise an event */
+	PLAN_DROPS = 16,      /* what comes early, or has another length, is dropped */
+	PLAN_LIMIT = 32,      /* few receives raise an event */
+	PLAN_MIGRATES = 64,   /* to the other port */
+	PLAN_SEND_FEED = 128, /* the worker posts by itself */
+	PLAN_COMPACT = 256,   /* some of its parts come when they are needed */
 };
 
 /** A client's queue as the client has it: it may write to all of it. */
@@ -118,6 +121,8 @@ struct bed {
 	struct {
 		struct qp_cq cq;
 		struct ring_cq polled;
+		struct ring_cq now; /* resized */
+		struct mem_area area;
 	} cq[CQS];
 	struct {
 		struct qp_srq q;
@@ -196,6 +201,9 @@ void bed_handle(uint32_t i, uint8_t what);
 void bed_group(uint32_t group, uint32_t i, bool on);
 void bed_srq(uint32_t i, bool on);
 struct wire_path bed_path(uint32_t i, bool of_peer);
+/** The same of the path that it may migrate to. */
+struct wire_path bed_alternate(bool of_peer);
+void bed_resize(uint32_t i);
 /** The number of QP i, attached or not. */
 uint32_t bed_qpn(uint32_t i);
 /** A group's address; bit 0 of `group`: IPv6. */
@@ -239,6 +247,7 @@ enum {
 	C_FAIL,
 	C_LIMIT,
 	C_IMPAIR,
+	C_RESIZE,
 	C_N
 };
 void control_step(const uint8_t s[STEP]);
@@ -255,7 +264,7 @@ enum {
 	K_FLOOD = 10,
 	KINDS
 };
-enum { LATER = 0x80, POST_SRQ = 24 };
+enum { LATER = 0x80, POST_SRQ = 32 };
 
 /* A packet step's flags. */
 enum {

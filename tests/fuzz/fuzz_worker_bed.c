@@ -8,6 +8,7 @@
 
 #include "../clib/ah_table.h"
 #include "../clib/eal.h"
+#include "../clib/qp_new.h"
 #include "crc_isal.h"
 
 enum { HANDOFF = 256, WAITS = 400, TURNS_END = 64, RELEASES = 8 };
@@ -80,9 +81,12 @@ bed_start(void)
 	}
 	for (uint32_t i = 0; i < SRQS; i++)
 		fw.srq[i].post.mem = lines(fw.srq[i].post.len = rq);
-	for (uint32_t i = 0; i < CQS; i++)
-		FUZZ_CHECK(
-			mem_area_create(&fw.cq[i].cq.area, ring_size(bed_cqes(i), 64), -1, 0) == 0);
+	for (uint32_t i = 0; i < CQS; i++) {
+		const size_t room = ring_size(bed_cqes(i), 64), more = ring_size(CQES, 64);
+
+		FUZZ_CHECK(mem_area_create(&fw.cq[i].cq.area, room, -1, 0) == 0);
+		FUZZ_CHECK(mem_area_create(&fw.cq[i].area, more, -1, 0) == 0);
+	}
 	for (uint32_t i = 0; i < ARENA; i++)
 		arena_fill[i] = (uint8_t)(i * 37 + (i >> 8));
 }
@@ -172,6 +176,26 @@ bed_round_trip(void)
 
 		FUZZ_CHECK(bed_tell(i, &m) == 0);
 	}
+}
+
+/** To another ring, as object_cq_resize() does. */
+void
+bed_resize(uint32_t i)
+{
+	struct qp_cq *cq = &fw.cq[i].cq;
+	struct ring_cq *now = &fw.cq[i].now;
+
+	if (atomic_load(&cq->moved) != NULL || atomic_load(&cq->error))
+		return;
+	bed_round_trip();
+	memset(now, 0, sizeof(*now));
+	ring_cq_attach(now, fw.cq[i].area.base, CQES, CQES, true);
+	ring_cq_follow(now, &cq->ring);
+	atomic_store(&cq->moved, now);
+	atomic_store((_Atomic uint32_t *)&cq->ring.limit, 0);
+	bed_round_trip();
+	look_completions(i);
+	fw.cq[i].polled = *now;
 }
 
 uint32_t
@@ -271,6 +295,7 @@ open_queues(void)
 		ring_cq_attach(&fw.cq[i].polled, cq->area.base, bed_cqes(i), bed_cqes(i), false);
 		cq->id = 90 + i;
 		atomic_store(&cq->error, false);
+		atomic_store(&cq->moved, NULL);
 		atomic_store(&cq->producer, CQ_PRODUCER_ANY);
 	}
 	memset(&fw.srqs, 0, sizeof(fw.srqs));
@@ -316,6 +341,15 @@ open_worker(uint32_t i)
 	FUZZ_CHECK(mbox_send_down(&b->mbox, &m) == 0);
 }
 
+/** One of them: a compact QP that comes again may find none. */
+static void
+open_sides(uint32_t i)
+{
+	struct mbox_msg m = { .type = MBOX_SIDES, .sides.list = qp_new_sides(1) };
+
+	FUZZ_CHECK(m.sides.list != NULL && bed_tell(i, &m) == 0);
+}
+
 void
 bed_open(void)
 {
@@ -343,6 +377,8 @@ bed_open(void)
 	for (uint32_t i = 0; i < WORKERS; i++)
 		FUZZ_CHECK(mbox_recv_done(&fw.w[i].mbox, &done, 1) == 1 && done.done.rc == 0);
 	open_queues();
+	for (uint32_t i = 0; i < WORKERS; i++)
+		open_sides(i);
 	for (uint32_t i = 0; i < REGIONS; i++)
 		bed_region(i, true);
 	for (uint32_t i = 0; i < WINDOWS; i++)

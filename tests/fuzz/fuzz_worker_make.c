@@ -7,6 +7,7 @@
 #include "qp_cc.h"
 #include "wire_group.h"
 
+enum { MIGRATES_LIKE = 19 /* a QP at the other port */ };
 enum { FLUSH_TRIES = 64, FEED_BUFFERS = 4, FEED_SIZE = 1100 };
 
 /* clang-format off */
@@ -31,6 +32,9 @@ const struct plan fuzz_plans[QPS] = {
 	{ QPT_UD, -1, 0, -1, false, 1, 0, LONG_MTU, PLAN_OWN | PLAN_FEED },
 	{ QPT_RC, -1, 1, -1, true, 1, 0, LONG_MTU, PLAN_FEED | PLAN_RATE },
 	{ QPT_UC, -1, 0, 0, false, 1, 0, LONG_MTU, 0 },
+	{ QPT_RC, -1, 0, -1, false, 0, 0, SHORT_MTU, PLAN_MIGRATES },
+	{ QPT_RC, -1, 1, -1, false, 0, 0, SHORT_MTU, PLAN_OWN | PLAN_SEND_FEED },
+	{ QPT_RC, -1, 0, -1, false, 0, 0, SHORT_MTU, PLAN_OWN | PLAN_COMPACT },
 };
 
 const struct region_plan fuzz_regions[REGIONS] = {
@@ -131,6 +135,12 @@ bed_path(uint32_t i, bool of_peer)
 	return path;
 }
 
+struct wire_path
+bed_alternate(bool of_peer)
+{
+	return bed_path(MIGRATES_LIKE, of_peer);
+}
+
 void
 bed_group_path(uint32_t group, struct wire_path *path)
 {
@@ -220,6 +230,13 @@ set_up(struct qp *qp, const struct plan *p, uint32_t i)
 		qp->feed_lkey = fuzz_regions[0].key;
 		qp->feed_va = fuzz_regions[0].va;
 	}
+	if ((p->how & PLAN_SEND_FEED) != 0) {
+		qp->flags |= QPF_SEND_FEED;
+		qp->send_feed->opcode = WR_RDMA_WRITE;
+		qp->send_feed->depth = FEED_BUFFERS;
+		qp->send_feed->sge =
+			(struct ring_sge){ fuzz_regions[0].va, FEED_SIZE, fuzz_regions[0].key };
+	}
 	if ((p->how & PLAN_RATE) != 0) {
 		cc_preset(CC_MLX5, &cc);
 		cc.line_rate = 10000;
@@ -240,6 +257,7 @@ bed_attach(uint32_t i)
 	struct qp_bed *q = &fw.q[i];
 	const struct plan *p = q->plan;
 	const bool xrc = p->type == QPT_XRC_SEND || p->type == QPT_XRC_RECV;
+	const bool compact = (p->how & PLAN_COMPACT) != 0;
 	struct mbox_msg m = { .type = MBOX_QP_ATTACH };
 	const struct qp_alloc_params params = { .qpn = bed_qpn(i),
 		.type = p->type,
@@ -257,8 +275,10 @@ bed_attach(uint32_t i)
 		.max_inline = INLINE,
 		.max_dest_rd_atomic = p->type == QPT_RC || p->type == QPT_XRC_RECV ? 4 : 0,
 		.has_rate = (p->how & PLAN_RATE) != 0,
-		.rq_mem = q->rq.mem,
-		.sq_mem = q->sq.mem };
+		.send_feed = (p->how & PLAN_SEND_FEED) != 0,
+		.compact = compact,
+		.rq_mem = compact ? NULL : q->rq.mem,
+		.sq_mem = compact || (p->how & PLAN_SEND_FEED) != 0 ? NULL : q->sq.mem };
 
 	if (q->qp != NULL)
 		return;
@@ -324,7 +344,12 @@ bed_state(uint32_t i, uint8_t to)
 		.rnr_retry = 2,
 		.qkey = QKEY,
 		.path = bed_path(i, false),
-		.path_resolved = true };
+		.path_resolved = true,
+		.alt_path = bed_alternate(false),
+		.alt_port = (uint8_t)fw.port[1],
+		.alt_timeout = 8,
+		.alt_resolved = true,
+		.path_mig_state = MIG_REARM };
 	uint32_t required, optional;
 	int rc = -EINPROGRESS;
 
@@ -337,6 +362,9 @@ bed_state(uint32_t i, uint8_t to)
 		return;
 	if (p->type == QPT_UD && to == QPS_INIT)
 		required |= QP_ATTR_PATH_MTU; /* as the control lcore does: the port's */
+	a.migrations = atomic_load(&q->qp->migrations);
+	if ((p->how & PLAN_MIGRATES) != 0 && a.cur_qp_state == QPS_RTR && to == QPS_RTS)
+		required |= QP_ATTR_ALT_PATH | QP_ATTR_PATH_MIG_STATE;
 	m.modify = (struct mbox_modify){ q->qp, &a, required | QP_ATTR_STATE };
 	/* What was posted before is flushed first; meanwhile a packet may have ended the QP. */
 	for (int n = 0; rc == -EINPROGRESS && n < FLUSH_TRIES; n++)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A packet step's bytes: 1 QP, and of a run how many, 2 opcode, 3 PSN or what is changed, 4 length,
- * 5 key and address, 6 Q_Key, source, SRQ, FETH; a response's syndrome, 7 flags (HOW_). PSNs are
- * those that the QP waits for, unless byte 3 says otherwise: a fuzzer does not find them in 2^24.
- * A flood's are the same, of the QPs of bytes 1 and 3.
+ * 5 key and address, 6 Q_Key, source, SRQ, FETH; a response's syndrome, 7 flags (HOW_). Of a QP
+ * that migrates bit 5 of byte 4 says on which path, bit 7 of byte 5 is MigReq. PSNs are those that
+ * the QP waits for, unless byte 3 says otherwise: a fuzzer does not find them in 2^24. A flood's
+ * are the same, of the QPs of bytes 1 and 3.
  */
 #include "fuzz_worker.h"
 
@@ -132,7 +133,9 @@ static void
 packet(const struct qp_bed *q, const uint8_t *s, uint32_t behind)
 {
 	const uint32_t i = (uint32_t)(q - fw.q);
-	struct wire_path path = bed_path(i, true);
+	const bool migrates = (q->plan->how & PLAN_MIGRATES) != 0,
+		   other = migrates && (s[4] & 0x20);
+	struct wire_path path = other ? bed_alternate(true) : bed_path(i, true);
 	struct wire_fields f = {
 		.opcode = opcode_of(q->plan, s[2]), .pkey = 0xffff, .dest_qpn = bed_qpn(i)
 	};
@@ -144,6 +147,7 @@ packet(const struct qp_bed *q, const uint8_t *s, uint32_t behind)
 	f.psn = psn_add(f.psn, behind);
 	f.flags = (uint8_t)(((s[7] & HOW_ACKREQ) != 0 ? PKT_ACKREQ : 0) |
 			    ((s[7] & HOW_SE) != 0 ? PKT_SE : 0));
+	f.flags |= migrates && (s[5] & 0x80) != 0 ? PKT_MIGREQ : 0;
 	if ((s[7] & HOW_CE) != 0)
 		path.tos |= 3;
 	if ((s[7] & HOW_GROUP) != 0) {
@@ -164,7 +168,7 @@ packet(const struct qp_bed *q, const uint8_t *s, uint32_t behind)
 	m->pkt_len = (uint32_t)len;
 	if (len >= ETH + (path.ipv6 ? 40 : 20) + BEHIND_IP)
 		icrc_seal(crc_isal(), frame, ETH, path.ipv6, (uint32_t)len);
-	port_put(q->plan->port, m);
+	port_put(other ? 1 : q->plan->port, m);
 }
 
 void

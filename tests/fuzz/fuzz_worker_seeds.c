@@ -168,7 +168,7 @@ trouble(struct program *p, uint8_t n)
 static void
 long_ones(struct program *p, uint8_t qp, uint8_t op)
 {
-	const uint8_t many = 12 * QPS;
+	const uint8_t many = 8 * QPS;
 
 	PUT(p, K_RECV, qp, 15, 0, 9, 0);
 	PUT(p, K_RECV, POST_SRQ - 1, 15, 0, 9, 0);
@@ -193,16 +193,49 @@ moves(struct program *p, uint8_t qp)
 {
 	for (uint8_t n = 0; n < 9; n++) {
 		PUT(p, K_RECV, qp, 3, 0, 9, 0);
-		PUT(p, K_SEND, qp, n % 5, SEND_SIGNALED, 0x19, 0, FIRST, 1);
+		PUT(p, K_RECV, qp ^ 31, 3, 0, 9, 0); /* 15 and 16 are connected */
+		PUT(p, K_SEND, qp, n % 5, SEND_SIGNALED, 0x18, 0, FIRST, 1);
 		PUT(p, K_PACKET | LATER, 3 * QPS + qp, n % 3 == 0 ? 10 : 4, 0, 13, 0, 0,
 			HOW_ACKREQ | HOW_RUN);
 		PUT(p, K_CONTROL, C_MOVE, qp);
 		PUT(p, K_PACKET, 3 * QPS + qp, 0, 0, 4, 0, 0, HOW_GROUP | HOW_RUN);
 		PUT(p, K_PACKET, 3 * QPS + qp, 4, 0, 5, 0, 0, HOW_ACKREQ | HOW_RUN);
-		PUT(p, K_CONTROL, C_IMPAIR, n >> 1);
+		PUT(p, K_CONTROL, C_IMPAIR, n % 4 != 3);
 		PUT(p, K_TIME, 1, 9, 6);
 	}
 	PUT(p, K_CONTROL, C_MOVED);
+	PUT(p, K_CONTROL, C_RESIZE, qp % CQS);
+}
+
+/** The peer migrates to the other path, and back; a feed is answered; a compact QP works. */
+static void
+migrations(struct program *p)
+{
+	const uint8_t migrates = QPS - 3, feed = QPS - 2, compact = QPS - 1;
+
+	PUT(p, K_RECV, migrates, 15, 0, 9, 0);
+	for (uint8_t n = 0; n < 12; n++) {
+		PUT(p, K_PACKET | (n % 3 == 0 ? LATER : 0), migrates, n % 2 == 0 ? 10 : 4, 0,
+			(n & 2) << 4 | 4, n % 4 > 1 ? 0x80 : 0, 0, HOW_ACKREQ | HOW_RUN);
+		PUT(p, K_SEND, migrates, WR_SEND, SEND_SIGNALED, 0x14, 0, FIRST, 1);
+		PUT(p, K_PACKET, feed, 0x11, 0x70, 0, 0, n < 10 ? 0x1f : 0x60, 0);
+		PUT(p, K_PACKET, compact,
+			n % 3 == 0   ? 12
+			: n % 3 == 1 ? 10
+				     : 0x14,
+			0, 4, 0, 0, HOW_ACKREQ);
+		PUT(p, K_TIME, 1, n * 16, 3);
+		if (n == 6)
+			PUT(p, K_CONTROL, C_STATE, migrates, QPS_SQD);
+		if (n == 7)
+			PUT(p, K_CONTROL, C_MOVE, feed);
+	}
+	PUT(p, K_TIME, 2, 200, 15);
+	PUT(p, K_CONTROL, C_MOVED);
+	PUT(p, K_PACKET, compact, 4, 0, 4, 0, 0, HOW_ACKREQ);
+	PUT(p, K_CONTROL, C_DETACH, compact);
+	PUT(p, K_CONTROL, C_ATTACH, compact);
+	PUT(p, K_PACKET, compact, 12, 0, 4, 0, 0, HOW_ACKREQ);
 }
 
 /** More comes than is served, of two peers; completions are not polled, and buffers are few. */
@@ -211,6 +244,7 @@ floods(struct program *p, uint8_t a, uint8_t b, uint8_t op)
 {
 	PUT(p, K_RECV, a, 15, 0, 9, 0);
 	PUT(p, K_RECV, b, 15, 0, 9, 0);
+	PUT(p, K_CONTROL, C_LIMIT, a, 5);
 	PUT(p, K_CONTROL, C_MOVE, 14);
 	PUT(p, K_FLOOD, a, op, b, 13, 0, 0, HOW_ACKREQ);
 	PUT(p, K_PORT, 2 + 4 * (op % 2), 9);
@@ -244,6 +278,8 @@ fuzz_seed(unsigned int index, uint8_t *buf, size_t room)
 		long_ones(&p, index == MORE ? 0 : 14, index == MORE ? 4 : 10);
 	else if (index < MORE + 6)
 		moves(&p, (uint8_t)(index - MORE - 2 + 14));
+	else if (index == MORE + 11)
+		migrations(&p);
 	else if (index < MORE + 6 + 5)
 		floods(&p, many[index - MORE - 6][0], many[index - MORE - 6][1],
 			many[index - MORE - 6][2]);
