@@ -396,6 +396,28 @@ bed_open(void)
 				bed_group(g, i, true);
 }
 
+/**
+ * Each packet that a worker has received, or has copied for another member, has one reason. What is
+ * counted at ports is the worker's.
+ */
+static void
+look_accounts(uint32_t i)
+{
+	const uint64_t *c = worker_stats(fw.w[i].w)->c;
+	const uint64_t in = c[STAT_rx_packets] + c[STAT_rx_handoff_in] + c[STAT_rx_mcast_copies];
+	uint64_t out = c[STAT_rcvd_pkts] + c[STAT_rx_control] + c[STAT_rx_handoff];
+
+	for (uint32_t s = 0; s < STAT_MAX; s++) {
+		uint64_t ports = 0;
+
+		out += stats_info[s].drop != 0 ? c[s] : 0;
+		for (uint16_t k = 0; k < PORTS; k++)
+			ports += worker_port_stats(fw.w[i].w, k)->c[s];
+		FUZZ_CHECK(ports == 0 || ports == c[s]);
+	}
+	FUZZ_CHECK(in == out);
+}
+
 void
 bed_close(void)
 {
@@ -422,8 +444,10 @@ bed_close(void)
 	}
 	for (int i = 0; i < TURNS_END; i++)
 		bed_turn();
-	for (uint32_t i = 0; i < WORKERS; i++)
+	for (uint32_t i = 0; i < WORKERS; i++) {
+		look_accounts(i);
 		worker_destroy(fw.w[i].w);
+	}
 	ports_drain();
 	ports_forget();
 	for (uint32_t i = 0; i < HANDLES; i++)
