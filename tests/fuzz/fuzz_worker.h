@@ -186,6 +186,8 @@ int bed_tell(uint32_t worker, struct mbox_msg *m);
 void bed_round_trip(void);
 /** Where it is not legal nothing happens. */
 void bed_state(uint32_t i, uint8_t to);
+/** Attributes of a control step, with a new state or without. */
+void bed_modify(uint32_t i, const uint8_t *s);
 void bed_attach(uint32_t i);
 void bed_detach(uint32_t i);
 /** Like the control lcore's: its QP goes to the other worker, in steps. */
@@ -248,6 +250,7 @@ enum {
 	C_LIMIT,
 	C_IMPAIR,
 	C_RESIZE,
+	C_MODIFY,
 	C_N
 };
 void control_step(const uint8_t s[STEP]);

@@ -104,6 +104,9 @@ control_step(const uint8_t s[STEP])
 	case C_IMPAIR:
 		fw.impaired = s[2] % 2 != 0;
 		break;
+	case C_MODIFY:
+		bed_modify(s[2] % QPS, s);
+		break;
 	case C_RESIZE:
 		bed_resize(s[2] % CQS);
 		break;

@@ -323,13 +323,14 @@ bed_detach(uint32_t i)
 	q->qp = NULL;
 }
 
-void
-bed_state(uint32_t i, uint8_t to)
+static struct qp_attr
+attributes(uint32_t i, uint8_t to)
 {
-	struct qp_bed *q = &fw.q[i];
+	const struct qp_bed *q = &fw.q[i];
 	const struct plan *p = q->plan;
-	struct mbox_msg m = { .type = MBOX_QP_MODIFY };
-	struct qp_attr a = { .qp_state = to,
+
+	return (struct qp_attr){ .qp_state = to,
+		.cur_qp_state = atomic_load(&q->qp->state),
 		.pkey = 0xffff,
 		.path_mtu = p->mtu,
 		.qp_access_flags = 15 | ACCESS_FLUSH_GLOBAL,
@@ -349,27 +350,96 @@ bed_state(uint32_t i, uint8_t to)
 		.alt_port = (uint8_t)fw.port[1],
 		.alt_timeout = 8,
 		.alt_resolved = true,
-		.path_mig_state = MIG_REARM };
-	uint32_t required, optional;
+		.path_mig_state = MIG_REARM,
+		.migrations = atomic_load(&q->qp->migrations) };
+}
+
+/** @return its rc. */
+static int
+modify(struct qp_bed *q, const struct qp_attr *a, uint32_t mask)
+{
+	struct mbox_msg m = { .type = MBOX_QP_MODIFY, .modify = { q->qp, a, mask } };
 	int rc = -EINPROGRESS;
+
+	/* What was posted before is flushed first; meanwhile a packet may have ended the QP. */
+	for (int n = 0; rc == -EINPROGRESS && n < FLUSH_TRIES; n++)
+		rc = bed_tell(q->worker, &m);
+	FUZZ_CHECK(rc == 0 || atomic_load(&q->qp->state) != a->cur_qp_state || rc == -EAGAIN);
+	return rc;
+}
+
+void
+bed_state(uint32_t i, uint8_t to)
+{
+	struct qp_bed *q = &fw.q[i];
+	const struct plan *p = q->plan;
+	uint32_t required, optional;
+	struct qp_attr a;
 
 	if (q->qp == NULL)
 		return;
 	if (fw.moving.q == q)
 		bed_moved();
-	a.cur_qp_state = atomic_load(&q->qp->state);
+	a = attributes(i, to);
 	if (!qp_transition_attrs(p->type, a.cur_qp_state, to, &required, &optional))
 		return;
 	if (p->type == QPT_UD && to == QPS_INIT)
 		required |= QP_ATTR_PATH_MTU; /* as the control lcore does: the port's */
-	a.migrations = atomic_load(&q->qp->migrations);
 	if ((p->how & PLAN_MIGRATES) != 0 && a.cur_qp_state == QPS_RTR && to == QPS_RTS)
 		required |= QP_ATTR_ALT_PATH | QP_ATTR_PATH_MIG_STATE;
-	m.modify = (struct mbox_modify){ q->qp, &a, required | QP_ATTR_STATE };
-	/* What was posted before is flushed first; meanwhile a packet may have ended the QP. */
-	for (int n = 0; rc == -EINPROGRESS && n < FLUSH_TRIES; n++)
-		rc = bed_tell(q->worker, &m);
-	FUZZ_CHECK(rc == 0 || atomic_load(&q->qp->state) != a.cur_qp_state);
+	FUZZ_CHECK(modify(q, &a, required | QP_ATTR_STATE) != -EAGAIN);
+}
+
+/** A neighbour is somewhere else, or nobody knows where; the recorder is on or off. */
+static void
+note(struct qp_bed *q, struct qp_attr *a, const uint8_t *s)
+{
+	if ((s[5] & 4) != 0)
+		a->path = a->alt_path;
+	a->path.dmac[5] ^= s[5] & 2;
+	a->path_resolved = (s[5] & 1) == 0;
+	a->trace = (s[5] & 8) != 0;
+	FUZZ_CHECK(modify(q, a, QP_ATTR_NEW_MAC | QP_ATTR_TRACE) == 0);
+}
+
+void
+bed_modify(uint32_t i, const uint8_t *s)
+{
+	const uint32_t strange = QP_ATTR_PORT | QP_ATTR_CUR_STATE;
+	struct qp_bed *q = &fw.q[i];
+	uint32_t required, optional, mask = QP_ATTR_STATE;
+	struct qp_attr a;
+
+	if (q->qp == NULL || fw.moving.q == q)
+		return;
+	a = attributes(i, atomic_load(&q->qp->state));
+	if ((s[5] & 0x80) != 0) {
+		note(q, &a, s);
+		return;
+	}
+	if ((s[3] & 0x80) != 0)
+		a.qp_state = s[3] % 7;
+	if (!qp_transition_attrs(q->plan->type, a.cur_qp_state, a.qp_state, &required, &optional))
+		return;
+	mask |= required;
+	optional &= ~strange;
+	for (uint32_t k = 0; optional != 0; k++, optional &= optional - 1)
+		mask |= (s[4] >> k % 8 & 1) != 0 ? optional & -optional : 0;
+	if ((q->plan->how & PLAN_MIGRATES) == 0)
+		mask &= ~(uint32_t)(QP_ATTR_ALT_PATH | QP_ATTR_PATH_MIG_STATE);
+	if (q->plan->type == QPT_UD && a.qp_state == QPS_INIT)
+		mask |= QP_ATTR_PATH_MTU;
+	a.path.dmac[5] ^= s[5] & 2;
+	a.path_resolved = (s[5] & 1) == 0;
+	a.alt_resolved = (s[5] & 4) == 0;
+	a.path_mig_state = (s[5] & 8) != 0 ? MIG_MIGRATED : MIG_REARM;
+	a.pkey = (s[5] & 0x10) != 0 ? 0x8123 : 0xffff;
+	a.en_sqd_async_notify = (s[5] & 0x20) != 0;
+	a.qp_access_flags = s[6] & 31;
+	a.max_rd_atomic = a.max_dest_rd_atomic = s[7] & 3;
+	a.retry_cnt = a.rnr_retry = s[7] >> 2 & 7;
+	a.min_rnr_timer = s[7] & 31;
+	modify(q, &a, mask);
 }
 
 void

@@ -238,6 +238,29 @@ migrations(struct program *p)
 	PUT(p, K_PACKET, compact, 12, 0, 4, 0, 0, HOW_ACKREQ);
 }
 
+/** Attributes change while packets come and go: in RTS, on the way to SQD, there, and back. */
+static void
+changes(struct program *p, uint8_t qp)
+{
+	static const uint8_t to[] = { 0, 0x80 | QPS_SQD, 0, 0x80 | QPS_RTS, 0, 0x80 | QPS_SQD };
+
+	PUT(p, K_RECV, qp, 15, 0, 9, 0);
+	for (uint8_t n = 0; n < 18; n++) {
+		PUT(p, K_SEND | LATER, qp, n % 7, SEND_SIGNALED, n % 7 >= 5 ? 0x12 : 0x17, 0, FIRST,
+			1);
+		PUT(p, K_PACKET | LATER, 2 * QPS + qp,
+			n % 3 == 0   ? 12
+			: n % 3 == 1 ? 10
+				     : 4,
+			0, 4 | (n & 4) << 3, (n & 8) << 4, 0, HOW_ACKREQ | HOW_RUN);
+		PUT(p, K_PACKET, qp, 0x11, 0x70, 0, 0, 0x1f, 0);
+		PUT(p, K_CONTROL, C_MODIFY, qp, to[n % sizeof(to)], n < 9 ? 0x7f : n * 29,
+			n < 6 ? n % 2 : 0x80 | n, n < 12 ? 15 : n, 3 | n << 2);
+	}
+	PUT(p, K_CONTROL, C_MODIFY, qp, 0, 0, 0x80, 0, 0);
+	PUT(p, K_TIME, 2, 200, 15);
+}
+
 /** More comes than is served, of two peers; completions are not polled, and buffers are few. */
 static void
 floods(struct program *p, uint8_t a, uint8_t b, uint8_t op)
@@ -262,6 +285,7 @@ fuzz_seed(unsigned int index, uint8_t *buf, size_t room)
 		{ 12, 12 }, { 0, 0 }, { 3, 3 }, { 10, 11 }, { 15, 16 } };
 	static const uint8_t many[][3] = { { 0, 13, 4 }, { 14, 13, 10 }, { 14, 18, 12 },
 		{ 18, 19, 4 }, { 6, 17, 0 } };
+	static const uint8_t changing[] = { 0, 1, QPS - 3, 15 };
 	struct program p = { buf, buf + room };
 
 	if (index < 10)
@@ -278,10 +302,12 @@ fuzz_seed(unsigned int index, uint8_t *buf, size_t room)
 		long_ones(&p, index == MORE ? 0 : 14, index == MORE ? 4 : 10);
 	else if (index < MORE + 6)
 		moves(&p, (uint8_t)(index - MORE - 2 + 14));
-	else if (index == MORE + 11)
-		migrations(&p);
-	else if (index < MORE + 6 + 5)
+	else if (index < MORE + 11)
 		floods(&p, many[index - MORE - 6][0], many[index - MORE - 6][1],
 			many[index - MORE - 6][2]);
+	else if (index == MORE + 11)
+		migrations(&p);
+	else if (index < MORE + 16)
+		changes(&p, changing[index - MORE - 12]);
 	return (size_t)(p.at - buf);
 }
