@@ -96,7 +96,10 @@ locals_leave(struct worker *w)
 	return true;
 }
 
-/** What other workers have handed over so far: what waits for its peer's turn came first. */
+/**
+ * What other workers have handed over so far: what waits for its peer's turn came first. Of a burst
+ * for an impaired port less may be left, or nothing.
+ */
 static void
 handed_serve(struct worker *w)
 {
@@ -104,12 +107,10 @@ handed_serve(struct worker *w)
 
 	while (w->intake != NULL && pipeline_intake_take(w, &w->burst))
 		pipeline_burst_run(w, &w->burst);
-	while (left != 0) {
+	for (; left != 0; left -= RTE_MIN(left, (uint32_t)PIPELINE_BURST)) {
 		pipeline_handoff_receive(w, &w->burst);
-		if (w->burst.n == 0)
-			break;
-		left -= RTE_MIN(left, w->burst.n);
-		pipeline_burst_run(w, &w->burst);
+		if (w->burst.n != 0)
+			pipeline_burst_run(w, &w->burst);
 	}
 }
 

@@ -169,6 +169,69 @@ RESP_13_answers_do_not_wait_for_ever(void **state)
 		bed_qp_gone(b, qp[i]);
 }
 
+static bool
+is_on(void *ctx)
+{
+	(void)ctx;
+	return true;
+}
+
+static uint16_t
+lose_all(void *ctx, struct rte_mbuf **m, uint16_t n, uint16_t max)
+{
+	(void)ctx;
+	(void)max;
+	rte_pktmbuf_free_bulk(m, n);
+	return 0;
+}
+
+static int
+tell_of_move(struct bed *b, enum mbox_type type)
+{
+	struct mbox_msg m = { .type = type };
+
+	if (type == MBOX_QP_RELEASE)
+		m.move = (struct mbox_move){ b->qp, b->conf.index };
+	else
+		m.qp.qp = b->qp;
+	return bed_tell(b, &m);
+}
+
+/*
+ * RESP-SEQ-01: before a QP goes to another worker, what others have handed over for it is served,
+ * behind bursts for an impaired port that loses all of them, too.
+ */
+static void
+RESP_SEQ_01_behind_frames_that_get_lost(void **state)
+{
+	const struct pipeline_impair bad = { .is_on = is_on, .receive = lose_all };
+	const struct wire_fields f = write_only(E, MR_VA, 8);
+	struct rte_ring *r = rte_ring_create("behind", 256, 0, RING_F_SC_DEQ);
+	struct bed *b = *state;
+	struct rte_mbuf *m;
+
+	assert_non_null(r);
+	b->conf.handoff_in = r;
+	b->conf.ports[0].impair = &bad;
+	bed_worker_again(b);
+	for (uint32_t i = 0; i < 3 * PIPELINE_BURST; i++) {
+		m = bed_frame(&f);
+		m->port = bed_port() | QP_OUT_LOCAL;
+		assert_int_equal(rte_ring_enqueue(r, m), 0);
+	}
+	m = bed_frame(&f);
+	m->port = bed_port();
+	assert_int_equal(rte_ring_enqueue(r, m), 0);
+	assert_int_equal(tell_of_move(b, MBOX_QP_RELEASE), 0);
+	assert_int_equal(b->qp->resp.epsn.v, E + 1);
+	assert_int_equal(tell_of_move(b, MBOX_QP_ADOPT), 0);
+	worker_poll(b->w, b->now); /* it has nothing to send */
+	b->conf.handoff_in = NULL;
+	b->conf.ports[0].impair = NULL;
+	bed_worker_again(b);
+	rte_ring_free(r);
+}
+
 int
 main(void)
 {
@@ -178,6 +241,7 @@ main(void)
 		TEST(counted_at_rest),
 		TEST(LB_05_owners_without_room),
 		TEST(RESP_13_answers_do_not_wait_for_ever),
+		TEST(RESP_SEQ_01_behind_frames_that_get_lost),
 		TEST(the_end),
 	};
 
