@@ -10,7 +10,7 @@
  *   7     the control lcore: 1 what, 2 which, 3 how
  *   8     time: 1 unit, 2 how much, 3 turns
  *   9     1 bit 0: the ports take no frames; bit 1: the client polls no completions;
- *         bit 2: there are few buffers, 2
+ *         bit 2: there are few buffers, 2; bit 3: a PAUSE frame of priorities 3, quanta 4
  *   10    a flood: fuzz_worker_packet.c
  */
 #include "fuzz_worker.h"
@@ -201,6 +201,8 @@ step(const uint8_t *s)
 		fw.stuck = (s[1] & 1) != 0;
 		fw.away = (s[1] & 2) != 0;
 		ports_hoard((s[1] & 4) != 0 ? 1 + s[2] % 64u : 0);
+		if ((s[1] & 8) != 0)
+			ports_pause(s[3], s[4]);
 		break;
 	case K_FLOOD:
 		packet_flood(s);

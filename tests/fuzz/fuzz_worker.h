@@ -8,7 +8,7 @@
  * fuzz_worker_control.c what the control lcore does in it
  * fuzz_worker_seeds.c   built-in programs
  * fuzz_worker_bed.c     EAL, workers, and what is looked at after each turn
- * fuzz_worker_port.c    two ports; what comes to the second one may be impaired
+ * fuzz_worker_port.c    two ports; the second one has priorities, and may be impaired
  * fuzz_worker_make.c    QPs, regions, windows, handles, groups: made anew for each input
  * fuzz_worker_packet.c  frames for the QPs, valid ones and others
  *
@@ -159,6 +159,7 @@ struct bed {
 };
 extern struct bed fw;
 extern const struct plan fuzz_plans[QPS];
+extern struct prio_port fuzz_prio;
 
 /* What a work request came to. */
 enum { FATE_NONE, FATE_POSTED, FATE_DONE };
@@ -220,7 +221,9 @@ void ports_start(void);
 void ports_conf(struct worker_conf *conf, uint32_t i);
 /** Take what they have sent, unless they are stuck. */
 void ports_drain(void);
-/** Frames that the second port's wire holds are lost. */
+/** The neighbour asks for silence at these priorities, or takes that back. */
+void ports_pause(uint8_t prios, uint8_t quanta);
+/** Frames that the second port's wire holds are lost, and nobody asks for silence. */
 void ports_forget(void);
 /** Others have all buffers but so many; 0: none. */
 void ports_hoard(uint32_t left);

@@ -130,6 +130,8 @@ bed_path(uint32_t i, bool of_peer)
 		memcpy(path.src_ip, v4, sizeof(v4));
 		memcpy(path.dst_ip, v4, sizeof(v4));
 	}
+	if (!path.local && p->port == 1) /* the second port has priorities */
+		path.queue = prio_queue(&fuzz_prio, i % PRIO_N);
 	path.src_ip[last] = from;
 	path.dst_ip[last] = to;
 	return path;

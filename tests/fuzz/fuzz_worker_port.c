@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Two ports in memory, and their buffers. What this process sends to the second one's address may
- * be lost, or come late.
+ * Two ports in memory, and their buffers. The second one has priorities; what this process sends to
+ * its address may be lost, or come late.
  */
 #include <rte_mempool.h>
 
 #include "fuzz_worker.h"
 #include "net_pair.h"
 
-enum { DATA_ROOM = 2048, WIRE_RING = 64, HELD = 8, LOSE = 7, HOLD = 3 };
+enum { DATA_ROOM = 2048, WIRE_RING = 64, HELD = 8, LOSE = 7, HOLD = 3, PAUSE_FRAME = 60 };
 
 static struct {
 	struct rte_mbuf *m[HELD];
 	uint32_t n;
 	uint32_t seen;
 } wire;
+
+struct prio_port fuzz_prio = { .first = 1, .weight = { [3] = 1, [4] = 2, [5] = 5 } };
 
 static void *hoard[MBUFS];
 static uint32_t hoard_n;
@@ -62,6 +64,9 @@ ports_start(void)
 
 	fw.pool = rte_pktmbuf_pool_create("fuzz", MBUFS, 0, 0, DATA_ROOM + RTE_PKTMBUF_HEADROOM, 0);
 	FUZZ_CHECK(fw.pool != NULL);
+	memset(fuzz_prio.map.dscp, PRIO_NONE, sizeof(fuzz_prio.map.dscp));
+	fuzz_prio.map.dscp[8] = 3; /* CNPs */
+	ports_forget();
 	for (uint32_t i = 0; i < PORTS; i++) {
 		FUZZ_CHECK(net_pair_create_open(name[i], WIRE_RING, 0, &fw.port[i], &fw.to[i],
 				   &fw.from[i]) == 0);
@@ -81,6 +86,7 @@ ports_conf(struct worker_conf *conf, uint32_t i)
 			.pool = fw.pool,
 			.max_frame = 1514,
 			.impair = p == 1 ? &impair : NULL,
+			.prio = p == 1 ? &fuzz_prio : NULL,
 			.addr = { .mac = { 2, 0, 0, 0, 0, host },
 				.has_ipv4 = true,
 				.has_ipv6 = true,
@@ -105,6 +111,31 @@ ports_forget(void)
 	while (wire.n != 0)
 		rte_pktmbuf_free(wire.m[--wire.n]);
 	wire.seen = 0;
+	memset(&fuzz_prio.pause, 0, sizeof(fuzz_prio.pause));
+	fuzz_prio.pause.conf = (struct pause_conf){
+		.obeyed = 0xfe, .most = 200 * TIME_NS_PER_MS, .restore = 400 * TIME_NS_PER_MS
+	};
+}
+
+void
+ports_pause(uint8_t prios, uint8_t quanta)
+{
+	static const uint8_t to[6] = { 0x01, 0x80, 0xc2, 0, 0, 0x01 };
+	struct rte_mbuf *m = rte_pktmbuf_alloc(fw.pool);
+	uint8_t *frame;
+
+	if (m == NULL)
+		return;
+	frame = (uint8_t *)rte_pktmbuf_append(m, PAUSE_FRAME);
+	memset(frame, 0, PAUSE_FRAME);
+	memcpy(frame, to, sizeof(to));
+	frame[6] = 2;
+	be16_store(frame + 12, PAUSE_TYPE);
+	be16_store(frame + 14, PAUSE_BY_PRIORITY);
+	be16_store(frame + 16, prios);
+	for (uint32_t i = 0; i < PRIO_N; i++)
+		be16_store(frame + 18 + 2 * i, (uint16_t)(quanta << 8));
+	port_put(1, m);
 }
 
 void

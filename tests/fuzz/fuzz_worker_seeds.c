@@ -254,6 +254,8 @@ changes(struct program *p, uint8_t qp)
 				     : 4,
 			0, 4 | (n & 4) << 3, (n & 8) << 4, 0, HOW_ACKREQ | HOW_RUN);
 		PUT(p, K_PACKET, qp, 0x11, 0x70, 0, 0, 0x1f, 0);
+		if (n % 4 == 1)
+			PUT(p, K_PORT, 8 + n % 8, 99, n < 9 ? 0x18 : 0xff, n % 3);
 		PUT(p, K_CONTROL, C_MODIFY, qp, to[n % sizeof(to)], n < 9 ? 0x7f : n * 29,
 			n < 6 ? n % 2 : 0x80 | n, n < 12 ? 15 : n, 3 | n << 2);
 	}
@@ -285,7 +287,7 @@ fuzz_seed(unsigned int index, uint8_t *buf, size_t room)
 		{ 12, 12 }, { 0, 0 }, { 3, 3 }, { 10, 11 }, { 15, 16 } };
 	static const uint8_t many[][3] = { { 0, 13, 4 }, { 14, 13, 10 }, { 14, 18, 12 },
 		{ 18, 19, 4 }, { 6, 17, 0 } };
-	static const uint8_t changing[] = { 0, 1, QPS - 3, 15 };
+	static const uint8_t changing[] = { 0, 18, QPS - 3, 15 };
 	struct program p = { buf, buf + room };
 
 	if (index < 10)
