@@ -10,13 +10,26 @@
 #define MOMENT_NS 100000000
 #define SECOND_NS 1000000000
 
+/*
+ * Linux tells what a REQ or REP says with its event alone, and no more of a REJ than its private
+ * data. Handlers that both ends share keep what comes with any event: the peer's greeting has to
+ * outlast the ones after it.
+ */
 static void
-take_connection(const struct rl_cm_conn_param *from, struct rdma_ucm_conn_param *to)
+take_connection(const struct rl_cm_event *e, struct rdma_ucm_conn_param *to)
 {
-	to->qp_num = from->qp_num;
+	const struct rl_cm_conn_param *from = &e->conn;
+	const bool is_offer =
+		e->event == RL_CM_EVENT_CONNECT_REQUEST || e->event == RL_CM_EVENT_CONNECT_RESPONSE;
+
+	if (!is_offer && e->event != RL_CM_EVENT_REJECTED)
+		return;
 	to->private_data_len = from->private_data_len;
 	if (from->private_data_len != 0)
 		memcpy(to->private_data, from->private_data, from->private_data_len);
+	if (!is_offer)
+		return;
+	to->qp_num = from->qp_num;
 	to->srq = from->srq;
 	to->responder_resources = from->responder_resources;
 	to->initiator_depth = from->initiator_depth;
@@ -67,7 +80,7 @@ take(const struct rl_cm_event *e, struct rdma_ucm_event_resp *resp)
 	if (e->id->qp_type == RL_QPT_UD)
 		take_datagrams(e->id, &e->ud, &resp->param.ud);
 	else
-		take_connection(&e->conn, &resp->param.conn);
+		take_connection(e, &resp->param.conn);
 	return true;
 }
 

@@ -125,6 +125,54 @@ bad(errno.EINVAL, cm.rdma_resolve_route(id, 2000))
 good(cm.rdma_destroy_id(id))
 """
 
+# Argument: the server's address. Prints what the events of a connection have, at both ends.
+TOLD_AT_BOTH_ENDS = CALLS + """
+def told(kind, at):
+    event = next_event()
+    if ctypes.c_int.from_address(event.value + 16).value != kind:
+        sys.exit("event %d" % ctypes.c_int.from_address(event.value + 16).value)
+    data = ctypes.c_void_p.from_address(event.value + 24).value
+    length, *numbers = ctypes.string_at(event.value + 32, 3)
+    print(at, ctypes.string_at(data, 5) if data else data, length, *numbers)
+    id = ctypes.c_void_p.from_address(event.value).value
+    good(cm.rdma_ack_cm_event(event))
+    return ctypes.c_void_p(id)
+def step(rc, kind, at):
+    good(rc)
+    return told(kind, at)
+def with_qp(id):
+    init = struct.pack("=4Q7I4x", 0, 0, 0, 0, 8, 8, 1, 1, 0, 2, 1)
+    good(cm.rdma_create_qp(id, None, ctypes.create_string_buffer(init)))
+def param(text, resources, depth):
+    said = ctypes.create_string_buffer(text)
+    kept.append(said)
+    return struct.pack("=Q8BI4x", ctypes.addressof(said), len(text), resources, depth, 0, 7, 7, 0,
+                       0, 0)
+kept = []
+address = at(sys.argv[1], 7471)
+listener, client = new_id(), new_id()
+good(cm.rdma_bind_addr(listener, address))
+good(cm.rdma_listen(listener, 1))
+good(cm.rdma_resolve_addr(client, None, address, 2000))
+good(cm.rdma_ack_cm_event(next_event()))
+good(cm.rdma_resolve_route(client, 2000))
+good(cm.rdma_ack_cm_event(next_event()))
+with_qp(client)
+server = step(cm.rdma_connect(client, param(b"hello", 3, 5)), 4, "request")
+with_qp(server)
+good(cm.rdma_accept(server, param(b"there", 4, 2)))
+told(9, "established")
+told(9, "established")
+good(cm.rdma_disconnect(client))
+told(10, "disconnected")
+good(cm.rdma_disconnect(server))
+told(10, "disconnected")
+for id in client, server:
+    cm.rdma_destroy_qp(id)
+    good(cm.rdma_destroy_id(id))
+good(cm.rdma_destroy_id(listener))
+"""
+
 
 class Rdmacm(unittest.TestCase):
     def end(self, proc):
@@ -327,6 +375,15 @@ class Rdmacm(unittest.TestCase):
     def test_route_once(self):
         """As with the kernel: one route, and no connection without it."""
         self.by_calls(ROUTE_ONCE, RIGHT)
+
+    def test_told_at_both_ends(self):
+        """As with the kernel: what a REQ or REP says comes with its event alone, so that a handler
+        of both ends keeps the peer's private data."""
+        code, out = run(sys.executable, "-c", TOLD_AT_BOTH_ENDS, RIGHT)
+        self.assertEqual(0, code, out)
+        self.assertEqual(["disconnected None 0 0 0"] * 2 +
+                         ["established None 0 0 0", "established b'there' 196 2 4",
+                          "request b'hello' 56 5 3"], sorted(out.splitlines()))
 
     def test_connections_of_XRC(self):
         """The answer brings the number of the shared receive queue that the client sends to."""
