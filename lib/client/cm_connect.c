@@ -63,6 +63,8 @@ rl_cm_create_qp(struct rl_cm_id *pub, struct rl_pd *pd, struct rl_qp_init_attr *
 		return client_fail(EINVAL, "the id has a QP, or the PD is of another context");
 	if (pub->port_num == 0)
 		return client_fail(EINVAL, "the id has no port yet");
+	if (init->qp_type == RL_QPT_UD && pub->ps == RL_PS_TCP)
+		return client_fail(EINVAL, "UD goes with port space UDP");
 	pub->qp_type = init->qp_type;
 	return client_create_qp(pd, init, pub->port_num, &pub->qp);
 }

@@ -280,6 +280,18 @@ connect_client_qp(const struct connect *cx, const struct connect_client *cl, uin
 	return 0;
 }
 
+/*
+ * What a connection says of the type. Of a queue pair that its application moves nothing but the
+ * number counts, as with the kernel: UCX names one of UD for a connection that is a mere talk.
+ */
+static uint32_t
+type_named(const struct admin_qp *rec, bool walks, bool connects)
+{
+	const uint32_t type = rec->shared->conf.qp_type;
+
+	return type == QPT_UD && connects && !walks ? QPT_RC : type;
+}
+
 int
 connect_client_ask(
 	struct connect *cx, struct connect_id *id, struct connect_request *q, struct refusal *r)
@@ -291,13 +303,10 @@ connect_client_ask(
 		return refuse(r, EINVAL, "id %u: %s", id->handle,
 			id->cc != NULL ? "it has, or had, a connection"
 				       : "its peer's address is not resolved");
-	if (rec->shared->conf.qp_type == QPT_UD && q->ps == CONF_PS_TCP)
-		return refuse(
-			r, EINVAL, "QP %u is of type UD, which goes with port space UDP", q->qpn);
 	q->port = id->port;
 	q->ah = id->way;
 	q->of = id;
-	q->qp.qp_type = rec->shared->conf.qp_type;
+	q->qp.qp_type = type_named(rec, q->walks, q->ps == CONF_PS_TCP);
 	q->qp.path_mtu = conf_path_mtu(cx->env->w.conf->ports[id->port].mtu);
 	return connect_ask(cx, q, &cc, r);
 }
@@ -315,16 +324,18 @@ connect_client_accept(struct connect *cx, struct connect_id *id, const struct co
 	const struct admin_qp *rec = admin_find(cx->admin, a->own.qpn);
 	struct connect_conn *cc = id->cc;
 	struct cm_terms own = a->own;
+	uint32_t type;
 
 	if (cc == NULL || cc->c == NULL || cc->c->active)
 		return refuse(r, EINVAL, "id %u: nobody waits for an answer", id->handle);
+	type = type_named(rec, a->walk, cc->c->peer.service == CM_RC);
 	/* Nothing is done to a queue pair for an answer that is refused. */
-	if (connect_may_say_yes(cc, rec->shared->conf.qp_type, a->private_len, r) != 0)
+	if (connect_may_say_yes(cc, type, a->private_len, r) != 0)
 		return -r->err;
 	own.psn = cc->psn;
 	own.responder_resources = least(own.responder_resources, cc->c->peer.initiator_depth);
 	own.initiator_depth = least(own.initiator_depth, cc->c->peer.responder_resources);
-	cc->qp.qp_type = rec->shared->conf.qp_type;
+	cc->qp.qp_type = type;
 	cc->qp.min_rnr_timer = a->min_rnr_timer;
 	cc->qpn = own.qpn;
 	if (a->walk && connect_qp_ready(cx, cc, &own, r) != 0)

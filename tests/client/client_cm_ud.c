@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Datagrams by address and port (CM-41), both ends in this process: rl_cm_*. argv[1] is the socket,
- * argv[2] the address of the server's port.
+ * argv[2] the address of the server's port. And a connection that names datagrams' queue pairs.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -163,6 +163,63 @@ CM_41_no(struct world *w)
 	drop(&w->c);
 }
 
+/* A queue pair that nobody moves: to a connection of TCP its type is nothing. */
+static struct rl_qp *
+named_qp(struct side *side, struct rl_cm_id *id)
+{
+	struct rl_qp_init_attr init = { .send_cq = side->p.cq,
+		.recv_cq = side->p.cq,
+		.qp_type = RL_QPT_UD,
+		.cap = { .max_send_wr = 1, .max_send_sge = 1 } };
+	struct rl_qp *qp;
+
+	CHECK(rl_cm_create_qp(id, side->p.pd, &init) == -EINVAL);
+	OK(rl_create_qp(side->p.pd, &init, &qp));
+	return qp;
+}
+
+/* As UCX: it talks by private data, and its data goes over queue pairs of its own. */
+static void
+CM_13_number_alone(struct world *w)
+{
+	struct rl_cm_conn_param param = {
+		.private_data = HELLO, .private_data_len = sizeof(HELLO), .retry_count = 7
+	};
+	struct rl_cm_event *e;
+	struct rl_qp *qp[2];
+
+	OK(rl_cm_create_id(w->s.channel, &w->listener, w, RL_PS_TCP));
+	OK(rl_cm_bind_addr(w->listener, (struct sockaddr *)&w->to));
+	OK(rl_cm_listen(w->listener, 8));
+	OK(rl_cm_create_id(w->c.channel, &w->c.id, NULL, RL_PS_TCP));
+	OK(rl_cm_resolve_addr(w->c.id, NULL, (struct sockaddr *)&w->to, 2000));
+	side_expect(&w->c, RL_CM_EVENT_ADDR_RESOLVED);
+	qp[0] = named_qp(&w->c, w->c.id);
+	param.qp_num = qp[0]->qp_num;
+	OK(rl_cm_connect(w->c.id, &param));
+	e = side_next(&w->s, RL_CM_EVENT_CONNECT_REQUEST);
+	CHECK(e->conn.qp_num == qp[0]->qp_num && strcmp(e->conn.private_data, HELLO) == 0);
+	w->s.id = e->id;
+	OK(rl_cm_ack_event(e));
+	qp[1] = named_qp(&w->s, w->s.id);
+	param.qp_num = qp[1]->qp_num;
+	OK(rl_cm_accept(w->s.id, &param));
+	e = side_next(&w->c, RL_CM_EVENT_CONNECT_RESPONSE);
+	CHECK(e->conn.qp_num == qp[1]->qp_num);
+	OK(rl_cm_ack_event(e));
+	OK(rl_cm_establish(w->c.id));
+	side_expect(&w->s, RL_CM_EVENT_ESTABLISHED);
+	OK(rl_cm_disconnect(w->c.id));
+	side_expect(&w->s, RL_CM_EVENT_DISCONNECTED);
+	side_expect(&w->c, RL_CM_EVENT_DISCONNECTED);
+	CHECK(qp[0]->state == RL_QPS_RESET && qp[1]->state == RL_QPS_RESET);
+	OK(rl_destroy_qp(qp[0]));
+	OK(rl_destroy_qp(qp[1]));
+	OK(rl_cm_destroy_id(w->c.id));
+	OK(rl_cm_destroy_id(w->s.id));
+	OK(rl_cm_destroy_id(w->listener));
+}
+
 int
 main(int argc, char **argv)
 {
@@ -185,6 +242,7 @@ main(int argc, char **argv)
 	CM_41_no(&w);
 	CM_41_yes(&w);
 	OK(rl_cm_destroy_id(w.listener));
+	CM_13_number_alone(&w);
 	OK(rl_cm_destroy_event_channel(w.s.channel));
 	OK(rl_cm_destroy_event_channel(w.c.channel));
 	pair_close(&w.s.p);

@@ -10,6 +10,9 @@ import unittest
 
 from programs import TIMEOUT, environment, free_port, installed, listens, run
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "pylib"))
+import jsonrpc  # noqa: E402
+
 RUN = os.environ["ROCELANE_RUN"]
 SOCKET = sys.argv.pop(1)
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -57,6 +60,29 @@ class Ucx(unittest.TestCase):
             with self.subTest(transports):
                 row = self.play(transports, "tag_lat", "-n", "200", "-s", "2048", "-E", "sleep")
                 self.assertEqual("200", row[0])
+
+    def test_by_address(self):
+        """UCX connects by librdmacm, whose queue pair is a mere number to it: one of UD."""
+        port, more = str(free_port()), dict(QUIET, UCX_TLS="rc_v,ud_v,self",
+                                            UCX_SOCKADDR_TLS_PRIORITY="rdmacm")
+        server = subprocess.Popen(
+            [RUN, "-s", SOCKET, installed("io_demo"), "-p", port, "-q"],
+            env=environment(SOCKET, UCX_NET_DEVICES="left:1", **more), stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        try:
+            end = time.monotonic() + TIMEOUT
+            while jsonrpc.call(SOCKET, "stats")["cm_listeners"] == 0:
+                self.assertIsNone(server.poll())
+                self.assertLess(time.monotonic(), end)
+                time.sleep(0.01)
+            code, out = run(SOCKET, RUN, "-s", SOCKET, "io_demo", "-p", port, "-q", "-c", "1", "-i",
+                            "200", "-I", "10.77.0.2", "10.77.0.1", UCX_NET_DEVICES="right:1",
+                            **more)
+        finally:
+            server.terminate()
+            said = server.communicate()[0]
+        self.assertEqual(0, code, out + said)
+        self.assertIn("Client exit with status 'OK'", out)
 
     def test_device_files(self):
         """What a kernel shows of RDMA devices is there for the program, and gone with it."""

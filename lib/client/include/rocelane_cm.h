@@ -168,7 +168,10 @@ int rl_cm_resolve_addr(struct rl_cm_id *id, const struct sockaddr *src, const st
 	int timeout_ms);
 /** There is nothing to look for: ROUTE_RESOLVED follows. */
 int rl_cm_resolve_route(struct rl_cm_id *id, int timeout_ms);
-/** The QP of this connection, in INIT; UD: in RTS. @param init qp_type is the id's. */
+/**
+ * The QP of this connection, in INIT; UD: in RTS. @param init qp_type is the id's. @return -EINVAL:
+ * UD does not go with RL_PS_TCP.
+ */
 int rl_cm_create_qp(struct rl_cm_id *id, struct rl_pd *pd, struct rl_qp_init_attr *init);
 /** @return as rl_destroy_qp(). */
 int rl_cm_destroy_qp(struct rl_cm_id *id);
