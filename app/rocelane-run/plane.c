@@ -96,6 +96,7 @@ port(int n)
 #define CHANNELS  16384 /* each is a descriptor: its dataplane may have too few for so many */
 #define IDS       16384 /* cm.connections */
 #define LISTENERS 256   /* one that hears all ports takes two */
+#define QUEUES    2048  /* rdma_create_qp() makes two for each of 1024 queue pairs */
 
 static json_t *
 control(const char *socket)
@@ -104,6 +105,7 @@ control(const char *socket)
 		REGIONS, "channels", CHANNELS, "cm_ids", IDS, "cm_listeners", LISTENERS);
 	json_t *limits = json_deep_copy(user);
 
+	json_object_set_new(limits, "cqs", json_integer(QUEUES));
 	json_object_set_new(limits, "cm_pending", json_integer(PENDING));
 	json_object_set_new(user, "cm_pending", json_integer(HALF_OPEN / 2));
 	json_object_set_new(limits, "user", user);

@@ -33,7 +33,7 @@ struct conf_user_limits {
 /** What one client of the host rings may have. */
 struct conf_client_limits {
 	uint32_t clients;        /* at a time, of all users, default 96 */
-	uint32_t pds;            /* default 64 */
+	uint32_t pds;            /* default 1024: programs have one for each queue pair */
 	uint32_t mrs;            /* default 1024 */
 	uint32_t cqs;            /* default 1024 */
 	uint32_t srqs;           /* default 256 */

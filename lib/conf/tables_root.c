@@ -123,7 +123,7 @@ static const struct conf_table user_limits_table = { .name = "user", TABLE_ROWS(
 
 static const struct conf_field client_limits_rows[] = {
 	LIMIT32(conf_client_limits, clients, 0, CONF_MAX_CLIENTS, 96),
-	LIMIT32(conf_client_limits, pds, 1, CONF_MAX_OBJECTS, 64),
+	LIMIT32(conf_client_limits, pds, 1, CONF_MAX_OBJECTS, 1024),
 	LIMIT32(conf_client_limits, mrs, 1, CONF_MAX_OBJECTS, 1024),
 	LIMIT32(conf_client_limits, cqs, 1, CONF_MAX_OBJECTS, 1024),
 	LIMIT32(conf_client_limits, srqs, 1, CONF_MAX_OBJECTS, 256),

@@ -25,6 +25,23 @@ for i in range(int(sys.argv[2])):
     good(cm.rdma_listen(id, 1), "listener %d" % i)
 """
 
+# What a program has that makes all anew for each of its connections: argv[1] of them.
+FOR_EACH = """
+import ctypes, struct, sys
+ibv, void = ctypes.CDLL("libibverbs.so.1"), ctypes.c_void_p
+def made(call, *args):
+    function = getattr(ibv, call)
+    function.restype = void
+    return void(function(*args) or sys.exit("%s %d" % (call, i)))
+i = 0
+devices = made("ibv_get_device_list", None)
+device = made("ibv_open_device", void.from_address(devices.value))
+for i in range(int(sys.argv[1])):
+    pd = made("ibv_alloc_pd", device)
+    queues = [made("ibv_create_cq", device, 1, None, None, 0).value for _ in "sr"]
+    made("ibv_create_qp", pd, struct.pack("=4Q7I4x", 0, *queues, 0, 1, 1, 1, 1, 0, 2, 1))
+"""
+
 # As in the examples of rocelane-run(1), but for the wait: 0x4853 is perftest's port.
 MEETS = """
 ip link set lo up; ip address add 10.77.0.1/32 dev lo
@@ -81,6 +98,10 @@ class Programs(Runs):
     def test_many_of_librdmacm(self):
         """A client of a shared dataplane has 256 channels, of which each socket has one."""
         self.assertEqual((0, "", ""), self.run_it("-p", "python3", "-c", MANY, "300", "100"))
+
+    def test_much_for_each_connection(self):
+        """As ucmatose: a protection domain; as rdma_create_qp(): two completion queues."""
+        self.assertEqual((0, "", ""), self.run_it("-p", "python3", "-c", FOR_EACH, "1024"))
 
     def test_a_plugin_that_was_closed(self):
         self.good("PLUGIN_HOST", "its own", os.environ["VERBS_PLUGIN"])
