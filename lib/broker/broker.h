@@ -102,6 +102,12 @@ struct broker_hooks {
 
 /* ---- broker.c -------------------------------------------------------------------------------- */
 
+/** From here on it is known when JSON gets no memory. Once, before there are other threads. */
+void broker_json_watch(void);
+/** How often this thread got none for JSON. */
+uint64_t broker_json_failures(void);
+/** All of it, to be freed. @return NULL also when `v` is, or without memory. */
+char *broker_json_text(const json_t *v);
 /** @return the broker, or NULL with errno set. */
 struct broker *broker_new(const struct broker_hooks *hooks);
 /**

@@ -16,6 +16,7 @@
 #define HALF_LINE_MS    5000
 #define PARSE_ERROR     (-32700) /* JSON-RPC's */
 #define INVALID_REQUEST (-32600)
+#define INTERNAL_ERROR  (-32603)
 #define READ_ROOM       4096u
 
 int64_t
@@ -167,7 +168,10 @@ broker_request_free(struct broker_request *q)
 	free(q);
 }
 
-/* What is not a request, and why. Nothing is read after the `last` one. */
+/*
+ * What is not a request, and why. Nothing is read after the `last` one. Descriptors that came with
+ * it must not be a later one's: all go, as nobody knows which.
+ */
 static struct broker_request *
 bad(struct broker_conn *c, int code, bool last, const char *text)
 {
@@ -177,8 +181,8 @@ bad(struct broker_conn *c, int code, bool last, const char *text)
 		c->discard = true;
 		c->in_len = c->scanned = 0;
 		c->half_ms = 0;
-		broker_fds_end(c);
 	}
+	broker_fds_end(c);
 	if (q == NULL)
 		return NULL;
 	q->code = code;
@@ -205,6 +209,7 @@ parse(struct broker_conn *c, const char *line, size_t len)
 {
 	const uint32_t most = atomic_load_explicit(&c->values_max, memory_order_relaxed);
 	struct broker_request *q;
+	const uint64_t before = broker_json_failures();
 	char text[sizeof(q->message)];
 	json_error_t error;
 	json_t *json;
@@ -214,6 +219,10 @@ parse(struct broker_conn *c, const char *line, size_t len)
 		return bad(c, INVALID_REQUEST, false, text);
 	}
 	json = json_loadb(line, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
+	if (broker_json_failures() != before) {
+		json_decref(json); /* a byte of it may be left out */
+		return bad(c, INTERNAL_ERROR, false, "no memory for the line");
+	}
 	if (json == NULL) {
 		snprintf(text, sizeof(text), "not JSON: %s at byte %d", error.text, error.position);
 		return bad(c, PARSE_ERROR, false, text);
@@ -338,8 +347,10 @@ prepare_one(struct broker_conn *c, struct broker_request *q, const json_t *one)
 		(slow->once && has_gift(q, slow)))
 		return;
 	g = calloc(1, sizeof(*g));
-	if (g == NULL)
+	if (g == NULL) {
+		broker_fds_end(c); /* as bad() */
 		return;
+	}
 	g->area = (struct mem_area){ .fd = -1, .node = -1 };
 	g->of = one;
 	g->kind = slow;

@@ -172,10 +172,12 @@ call_method(struct rpc_call *call, const json_t *request)
 static json_t *
 error_object(struct rpc_call *call)
 {
+	const uint64_t before = broker_json_failures();
 	json_t *error = NULL;
 
 	/* A message that was cut may end inside a character. */
-	for (size_t len = strlen(call->message); error == NULL && len > 0; len--) {
+	for (size_t len = strlen(call->message);
+		error == NULL && len > 0 && broker_json_failures() == before; len--) {
 		call->message[len] = '\0';
 		error = json_pack("{s:i, s:s}", "code", call->code, "message", call->message);
 	}
@@ -246,6 +248,7 @@ one_request(struct rpc_server *srv, struct rpc_client *client, struct rpc_work *
 	struct rpc_call call = {
 		.server = srv, .m = srv->m, .client = client, .from = work->from, .request = request
 	};
+	const uint64_t before = broker_json_failures();
 	const json_t *id = json_object_get(request, "id");
 	json_t *reply;
 
@@ -260,6 +263,9 @@ one_request(struct rpc_server *srv, struct rpc_client *client, struct rpc_work *
 		json_decref(call.data);
 		return true;
 	}
+	/* What was refused has changed nothing. All else the peer must learn, and in full. */
+	if (call.code == 0 || call.code == RPC_INTERNAL)
+		work->lost |= broker_json_failures() != before;
 	reply = json_object();
 	json_object_set_new(reply, "jsonrpc", json_string("2.0"));
 	json_object_set_new(reply, "id",
@@ -271,6 +277,7 @@ one_request(struct rpc_server *srv, struct rpc_client *client, struct rpc_work *
 		json_object_set_new(reply, "error", error_object(&call));
 		json_decref(call.result);
 	}
+	work->lost |= json_object_size(reply) != 3;
 	*out = reply;
 	return true;
 }
@@ -280,7 +287,7 @@ rpc_error_line(int code, const char *message)
 {
 	json_t *v = json_pack("{s:s, s:n, s:{s:i, s:s}}", "jsonrpc", "2.0", "id", "error", "code",
 		code, "message", message);
-	char *text = v != NULL ? json_dumps(v, JSON_COMPACT) : NULL;
+	char *text = broker_json_text(v);
 
 	json_decref(v);
 	return text;
@@ -292,11 +299,13 @@ rpc_gift(const struct rpc_call *call)
 	return call->from != NULL ? broker_gift_of(call->from, call->request) : NULL;
 }
 
+/* @param reply NULL: nothing to send. */
 static char *
-text_of(json_t *reply)
+text_of(struct rpc_work *work, json_t *reply)
 {
-	char *text = reply != NULL ? json_dumps(reply, JSON_COMPACT) : NULL;
+	char *text = !work->lost ? broker_json_text(reply) : NULL;
 
+	work->lost |= reply != NULL && text == NULL;
 	json_decref(reply);
 	return text;
 }
@@ -315,12 +324,14 @@ batch_step(struct rpc_server *srv, struct rpc_client *client, struct rpc_work *w
 	if (reply != NULL) {
 		work->total += conf_json_size(reply);
 		work->replies = conf_json_append(work->replies, reply);
+		work->lost |= work->replies == NULL;
 	}
 	/* What was not run is not answered: the client sees which. */
-	if (work->next < json_array_size(work->json) && work->total <= BATCH_REPLY_MAX)
+	if (work->next < json_array_size(work->json) && work->total <= BATCH_REPLY_MAX &&
+		!work->lost)
 		return false;
 	if (json_array_size(work->replies) != 0)
-		*text = text_of(json_incref(work->replies));
+		*text = text_of(work, json_incref(work->replies));
 	json_decref(work->replies);
 	work->replies = NULL;
 	return true;
@@ -336,13 +347,14 @@ rpc_work_step(struct rpc_server *srv, struct rpc_client *client, struct rpc_work
 	if (!json_is_array(work->json)) {
 		if (!one_request(srv, client, work, work->json, &reply))
 			return false;
-		*text = text_of(reply);
+		*text = text_of(work, reply);
 		return true;
 	}
 	if (n != 0 && n <= BATCH_MAX)
 		return batch_step(srv, client, work, text);
 	*text = rpc_error_line(RPC_INVALID_REQUEST,
 		n == 0 ? "a batch must not be empty" : "a batch may have 64 requests");
+	work->lost = *text == NULL;
 	return true;
 }
 

@@ -74,7 +74,7 @@ int rpc_result(struct rpc_call *call, json_t *result);
 struct broker_gift *rpc_gift(const struct rpc_call *call);
 /**
  * One request of a line. One that is put off is tried again by the next call: work->since says so.
- * @param reply out, at the end: the reply (free() it) or NULL: nothing to send.
+ * @param reply out, at the end: the reply (free() it) or NULL: nothing to send, or work->lost.
  * @return true: that was the last one.
  */
 bool rpc_work_step(

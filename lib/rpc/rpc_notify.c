@@ -30,7 +30,7 @@ rpc_notify(struct rpc_server *srv, enum rpc_notes what, json_t *params)
 						      : "cq_event";
 	json_t *msg =
 		json_pack("{s:s, s:s, s:o}", "jsonrpc", "2.0", "method", method, "params", params);
-	char *line = msg != NULL ? json_dumps(msg, JSON_COMPACT) : NULL;
+	char *line = broker_json_text(msg);
 	const uint32_t n = line != NULL ? send_to_followers(srv, what, line, strlen(line)) : 0;
 
 	free(line);

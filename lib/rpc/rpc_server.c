@@ -86,11 +86,24 @@ reply(struct rpc_server *s, struct rpc_client *cl, char *line)
 	free(line);
 }
 
+/* Who would wait for an answer that never comes sees the connection end. */
+static void
+answer_lost(struct rpc_server *s, struct rpc_client *cl)
+{
+	log_rated(&s->told_lost, s->env->now, LOG_WARN,
+		"control socket: no memory for an answer; disconnected");
+	cl->dead = true;
+}
+
 /* No line: say so. After the last one what comes is thrown away until the peer closes. */
 static void
 refuse_line(struct rpc_server *s, struct rpc_client *cl, struct broker_request *q)
 {
-	reply(s, cl, rpc_error_line(q->code, q->message));
+	char *line = rpc_error_line(q->code, q->message);
+
+	if (line == NULL)
+		answer_lost(s, cl);
+	reply(s, cl, line);
 	if (q->last) {
 		broker_conn_hush(cl->conn);
 		cl->closing = true;
@@ -163,6 +176,8 @@ serve(struct rpc_server *s, struct rpc_client *cl)
 	char *line;
 
 	if (next_line(s, cl) && rpc_work_step(s, cl, &cl->work, &line)) {
+		if (cl->work.lost)
+			answer_lost(s, cl);
 		reply(s, cl, line);
 		work_end(&cl->work);
 	}

@@ -53,6 +53,7 @@ struct rpc_work {
 	json_t *replies; /* of a batch */
 	size_t next;
 	size_t total;  /* bytes of `replies`, about */
+	bool lost;     /* no memory for the answer: nothing can be said */
 	ns_t since;    /* the request under way was put off then, 0: it was not */
 	uint64_t turn; /* of the last try */
 };
@@ -127,6 +128,7 @@ struct rpc_server {
 	uint32_t n;                                  /* of them */
 	struct rpc_admission admission;
 	struct log_rate told_slow;
+	struct log_rate told_lost;
 	uint32_t followers;
 	int epoll_fd;
 	struct rpc_listener main;

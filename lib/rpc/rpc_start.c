@@ -73,6 +73,7 @@ start_broker(struct rpc_server *s)
 void
 rpc_server_init(struct rpc_server *srv, struct env *env, const struct rpc_up *up)
 {
+	broker_json_watch();
 	srv->env = env;
 	srv->up = *up;
 	srv->main.fd = -1;

@@ -240,6 +240,50 @@ def punch():
     os.close(fd)
 
 
+def lay(c, files, pages, at=0, **more):
+    """Files of one page each, from page `at` on, of memory of so many: client_memory "any"."""
+    fds = [memfd(4096, seals=0) for _ in range(files)]
+    try:
+        return c.call_with("client_memory_lay", dict({
+            "length": pages * 4096, "offset": at * 4096,
+            "pieces": [{"offset": 0, "length": 4096}] * files}, **more), fds)
+    finally:
+        for fd in fds:
+            os.close(fd)
+
+
+def laid():
+    """Taken as a region, refused as one, begun anew, and left where it is."""
+    with opened() as c:
+        pd = c.call("client_pd_create")["handle"]
+        region = {"pd": pd, "length": 24 * 4096, "addr": 0x10000, "access": 15, "laid": True}
+        for more in ({}, {"length": 1 << 30}, {"pd": 99}, {"access": 1 << 14}):
+            for at in (0, 8, 16):
+                with contextlib.suppress(jsonrpc.RpcError):
+                    lay(c, 8, 24, at)
+            with contextlib.suppress(jsonrpc.RpcError):
+                c.call("client_mr_register", **dict(region, **more))
+        with contextlib.suppress(jsonrpc.RpcError):
+            lay(c, 8, 24)
+
+
+def pieces():
+    """A region of several, moved to others, and to a part of one."""
+    with opened() as c, contextlib.ExitStack() as mine:
+        pd = c.call("client_pd_create")["handle"]
+        fds = [memfd(8192, seals=seals) for seals in (F_SEAL_SHRINK, 0, F_SEAL_SHRINK)]
+        for fd in fds:
+            mine.callback(os.close, fd)
+        region = {"pd": pd, "length": 3 * 4096, "addr": 0x10000, "access": 15,
+                  "pieces": [{"offset": 4096, "length": 4096}] * 3}
+        with contextlib.suppress(jsonrpc.RpcError):
+            handle = c.call_with("client_mr_register", region, fds)["handle"]
+            c.call_with("client_mr_rereg", dict(region, handle=handle, memory=True), fds[::-1])
+            c.call_with("client_mr_rereg", dict(
+                region, handle=handle, memory=True, length=4096, pieces=[]), fds[:1])
+            c.call("client_mr_deregister", handle=handle)
+
+
 def many_values():
     with contextlib.ExitStack() as all_:
         conns = [all_.enter_context(connect()) for _ in range(4)]
@@ -310,8 +354,8 @@ def all_attacks(address):
     return {
         "linger": linger(address), "ghosts": ghosts, "heirs": heirs, "floods": floods,
         "half lines": half_lines, "sparse": sparse_and_pipelined, "unsealable": unsealable,
-        "punch": punch, "many values": many_values, "pipelines": pipelines,
-        "kept memfds": kept_memfds,
+        "punch": punch, "laid": laid, "pieces": pieces, "many values": many_values,
+        "pipelines": pipelines, "kept memfds": kept_memfds,
         "regions": until_refused(make_mr),
         "QPs": until_refused(lambda c, pd: make_qp(c, True)),
         "deep QPs": until_refused(

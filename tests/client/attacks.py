@@ -30,6 +30,7 @@ F_ADD_SEALS, F_GET_SEALS = 1033, 1034
 F_SEAL_SEAL, F_SEAL_SHRINK, F_SEAL_GROW, F_SEAL_FUTURE_WRITE = 1, 2, 4, 16
 EPERM, ENOENT, EINVAL, ENOMEM, ENODATA = 1, 2, 22, 12, 61
 MIB = 1 << 20
+EAL = "/memfd:nohuge"
 
 
 def memfd(size, filled=True, seals=F_SEAL_SHRINK):
@@ -82,6 +83,13 @@ SLOW_S, TURN_S, BACK_S = 0.05 * SLOWER, 0.005 * SLOWER, 1.0 * SLOWER
 def used():
     """Descriptors and threads of the dataplane."""
     return tuple(len(os.listdir("/proc/%d/%s" % (PID, what))) for what in ("fd", "task"))
+
+
+def mapped_memory():
+    """Clients' memory and rings' areas that the dataplane maps: how many, and their bytes."""
+    with open("/proc/%d/maps" % PID, encoding="utf-8") as f:
+        at = [line.split()[0].split("-") for line in f if "/memfd:" in line and EAL not in line]
+    return len(at), sum(int(end, 16) - int(start, 16) for start, end in at)
 
 
 def shared_kib():

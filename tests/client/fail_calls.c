@@ -27,10 +27,9 @@
 
 #include <rte_malloc.h>
 
+#include "fail_calls.h"
+
 #define OBJECTS 8
-#define EXPORT  __attribute__((visibility("default")))
-#define NEXT(f) ((__typeof__(&f))dlsym(RTLD_NEXT, #f))
-#define CALLER  __builtin_return_address(0)
 
 struct control {
 	_Atomic uint32_t one_in;
@@ -38,8 +37,6 @@ struct control {
 	_Atomic uint64_t asked[8];
 	_Atomic uint64_t failed[8];
 };
-
-enum kind { MEMORY, MAPPING, DESCRIPTOR, THREAD, SOCKET, SEAL };
 
 static struct control *control;
 static struct {
@@ -107,7 +104,7 @@ draw(void)
 	return x;
 }
 
-static bool
+bool
 fails(const void *caller, enum kind k)
 {
 	const uint32_t n = control != NULL ? atomic_load(&control->one_in) : 0;
@@ -128,7 +125,7 @@ no_memory(void)
 	return NULL;
 }
 
-static int
+int
 refused(int error)
 {
 	errno = error;

@@ -24,13 +24,12 @@ import sys
 import time
 
 from attacks import (BACK_S, CLIENTS, PID, SLOW_S, SOCKET, TURN_S, Operator, Turns, Waits,
-                     jsonrpc, sanitized, soon, used, warm_up, worker_threads)
+                     jsonrpc, mapped_memory, sanitized, soon, used, warm_up, worker_threads)
 from hive import ROOT, Hive, programs
 
 VICTIM_USER = 59999
 WARM_ROUNDS = 3         # or a fifth of all: each of malloc's arenas finds its size
 GROWTH_KIB = 16 * 1024
-EAL = "/memfd:nohuge"
 FLOW_S = 30
 GAP_NS = 5e6 * (10 if sanitized() else 1)     # a worker's, without waits for a CPU
 
@@ -39,13 +38,6 @@ def private_kib():
     """Its own pages. Shared ones are EAL's, of a fixed size, and those of mapped_memory()."""
     with open("/proc/%d/smaps_rollup" % PID, encoding="ascii") as f:
         return next(int(line.split()[1]) for line in f if line.startswith("Anonymous"))
-
-
-def mapped_memory():
-    """Clients' memory and rings' areas that the dataplane maps: how many, and their bytes."""
-    with open("/proc/%d/maps" % PID, encoding="utf-8") as f:
-        at = [line.split()[0].split("-") for line in f if "/memfd:" in line and EAL not in line]
-    return len(at), sum(int(end, 16) - int(start, 16) for start, end in at)
 
 
 class Victim:
