@@ -339,7 +339,8 @@ mem_area_reserve(struct mem_area *a, size_t len, int fd)
 }
 
 /*
- * Map it in place of what is there. Where that fails, the kernel may have taken away what was
+ * Map it in place of what is there, which first becomes a mapping of its own: without room for one
+ * more, all is as it was. Where the second step fails, the kernel may have taken away what was
  * there, and another thread may have mapped something since: this place is left to itself, and the
  * area ends.
  */
@@ -348,6 +349,8 @@ put(struct mem_area *a, size_t at, int fd, uint64_t offset, size_t len)
 {
 	uint8_t *const end = a->base + at + len;
 
+	if (mprotect(a->base + at, len, PROT_READ) != 0)
+		return -ENOMEM;
 	if (mmap(a->base + at, len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
 		    (off_t)offset) != MAP_FAILED)
 		return 0;

@@ -77,25 +77,37 @@ take(const struct conf_control *conf, const struct conf_table *table, struct bro
 				       : broker_memory_get(c, &terms, gift);
 }
 
+/* What was sent with parameters that are refused; what was laid for them is refused as well. */
+static void
+drop(const struct conf_table *table, struct broker_conn *c, const json_t *params)
+{
+	const json_t *pieces = json_object_get(params, "pieces");
+	const bool laid = table == &mr_table && json_is_true(json_object_get(params, "laid"));
+	const bool none =
+		laid || (table == &rereg_table && !json_is_true(json_object_get(params, "memory")));
+
+	if (laid || table == &lay_table)
+		broker_memory_lay(c, &(const struct broker_terms){ 0 });
+	if (!none)
+		broker_fds_drop(c, json_is_array(pieces) ? json_array_size(pieces) : 1);
+}
+
 static void
 prepare(const struct rpc_server *srv, const struct conf_table *table, struct broker_conn *c,
 	struct broker_gift *gift, const json_t *params)
 {
 	const struct conf_control *conf = &srv->env->w.conf->control;
 	struct conf_errors err;
-	const json_t *pieces = json_object_get(params, "pieces");
 	struct p_mr p;
 
 	conf_errors_init(&err);
 	if (conf_decode(table, json_is_object(params) ? params : NULL, CONF_CREATE, &p, &err) !=
 		0) {
 		/* The handler says what is wrong. */
-		broker_fds_drop(c, json_is_array(pieces) ? json_array_size(pieces) : 1);
+		drop(table, c, params);
 	} else {
 		if (table != &rereg_table || p.memory)
 			take(conf, table, c, gift, &p);
-		else
-			broker_fds_drop(c, p.pieces_n != 0 ? p.pieces_n : 1);
 		conf_release(table, &p);
 	}
 	conf_errors_free(&err);

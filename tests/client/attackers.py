@@ -240,13 +240,13 @@ def punch():
     os.close(fd)
 
 
-def lay(c, files, pages, at=0, **more):
+def lay(c, files, pages, at=0, piece=(0, 4096)):
     """Files of one page each, from page `at` on, of memory of so many: client_memory "any"."""
     fds = [memfd(4096, seals=0) for _ in range(files)]
     try:
-        return c.call_with("client_memory_lay", dict({
+        return c.call_with("client_memory_lay", {
             "length": pages * 4096, "offset": at * 4096,
-            "pieces": [{"offset": 0, "length": 4096}] * files}, **more), fds)
+            "pieces": [{"offset": piece[0], "length": piece[1]}] * files}, fds)
     finally:
         for fd in fds:
             os.close(fd)

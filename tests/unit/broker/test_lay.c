@@ -249,17 +249,40 @@ use_up_maps(size_t len)
 	return base;
 }
 
-/* The process runs out of mappings, wherever: the connection is charged for nothing. */
+/* Bytes of addresses that are taken, and of no use. */
+static size_t
+reserved(void)
+{
+	FILE *f = fopen("/proc/self/maps", "re");
+	size_t from, to, all = 0;
+	char line[512], may[8];
+
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f) != NULL) {
+		assert_int_equal(sscanf(line, "%zx-%zx %7s", &from, &to, may), 3);
+		all += strcmp(may, "---p") == 0 ? to - from : 0;
+	}
+	fclose(f);
+	return all;
+}
+
+/* The process runs out of mappings, wherever: the connection is charged for nothing, and nothing
+ * stays. */
 static void
 no_mappings_are_left(void **state UNUSED)
 {
 	const size_t len = (size_t)1 << 30;
 	unsigned int failed = 0;
+	size_t before;
 
 	if (SANITIZED || max_maps() > 100000) {
 		print_message("# a sanitizer needs mappings, or there may be too many\n");
 		return;
 	}
+	lay(fds, 1, whole, 0, FILES, 0);
+	assert_null(laid(0, 1, -ENOENT));
+	wait_for_mapped(0);
+	before = reserved();
 	for (unsigned int left = 0; left < 8; left++) {
 		uint8_t *const base = use_up_maps(len);
 		struct broker_gift *g;
@@ -284,6 +307,7 @@ no_mappings_are_left(void **state UNUSED)
 		wait_for_mapped(0);
 	}
 	print_message("# %u of 8 failed\n", failed);
+	assert_int_equal(reserved(), before);
 	assert_true(failed != 0);
 }
 
