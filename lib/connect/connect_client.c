@@ -8,6 +8,7 @@
 #include <sys/eventfd.h>
 
 #include "connect_priv.h"
+#include "invariant.h"
 
 enum {
 	ORPHANS_PART = 8, /* of all connections: those whose applications are gone */
@@ -201,6 +202,7 @@ leave_channel(struct connect_id *id, struct ending *ending)
 static void
 free_id(struct connect_id *id)
 {
+	ASSERT(id->notices == 0);
 	TAILQ_REMOVE(&id->client->ids, id, all);
 	owner_uncharge(id->client->owner, OWNER_CM_IDS, 1);
 	free(id);
@@ -416,6 +418,9 @@ connect_id_withdraw(struct connect_id *id)
 	broker_signal_drop(ch->signal, 1);
 	ch->ids--;
 	id->channel = NULL; /* connect_client_over() frees it */
+	/* Who answers what it has not read may have heard of more. */
+	if (id->notices != 0)
+		sort_notices(ch);
 }
 
 /* It may be over by now: a program can answer what it has not read. */

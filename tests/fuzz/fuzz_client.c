@@ -8,6 +8,7 @@
  * frame for the control lcore, "~" and two numbers write to the areas that the client got, "^"
  * punches a hole into its last memfd, "%" connects anew, "@" lets time pass. All others are
  * requests, in which $0 to $9 are the numbers of the queue pairs that were made, drawn by lot.
+ * An input that begins with "&" has a dataplane whose control.client_memory is "any".
  *
  * What the control lcore sends to the port's own address comes back to it: the client can be both
  * ends of a connection.
@@ -409,6 +410,8 @@ line(const char *text, size_t len)
 			poll_control();
 		}
 		break;
+	case '&': /* start() has it */
+		break;
 	case '%':
 		peer_close();
 		peer_connect();
@@ -420,7 +423,7 @@ line(const char *text, size_t len)
 }
 
 static void
-start(void)
+start(const char *memory)
 {
 	char conf[512];
 
@@ -428,11 +431,12 @@ start(void)
 	FUZZ_CHECK(mkdtemp(peer.dir) != NULL);
 	snprintf(peer.path, sizeof(peer.path), "%s/s", peer.dir);
 	snprintf(conf, sizeof(conf),
-		"{\"version\":1,\"control\":{\"socket\":\"%s/op\",\"client_socket\":\"%s\"},"
+		"{\"version\":1,\"control\":{\"socket\":\"%s/op\",\"client_socket\":\"%s\","
+		"\"client_memory\":\"%s\"},"
 		"\"lcores\":{\"workers\":[1,2]},\"ports\":[{\"name\":\"p0\",\"device\":\"n0\","
 		"\"mac\":\"02:00:00:00:00:01\",\"ipv4\":\"10.0.0.1\",\"ipv6\":\"fd00::1\"}],"
 		"\"pds\":[\"pd0\"]}",
-		peer.dir, peer.path);
+		peer.dir, peer.path, memory);
 	fake_start_env(conf, 0, false);
 }
 
@@ -442,7 +446,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	const char *at = (const char *)data, *end = at + size;
 
 	LLVMFuzzerInitialize(NULL, NULL);
-	start();
+	start(size != 0 && data[0] == '&' ? "any" : "sealed");
 	peer_connect();
 	for (uint32_t n = 0; at != end && n < LINES_MAX; n++) {
 		const char *stop = memchr(at, '\n', (size_t)(end - at));

@@ -48,6 +48,14 @@
 #define IN_PIECES(list)            \
 	CALL("client_mr_register", \
 		"{\"pd\":1,\"length\":4096,\"addr\":65536,\"access\":15,\"pieces\":[" list "]}")
+#define ANY "&\n"
+#define LAY(length, offset, pieces) \
+	CALL("client_memory_lay",   \
+		"{\"length\":" length ",\"offset\":" offset ",\"pieces\":[" pieces "]}")
+#define PAGE "{\"offset\":0,\"length\":4096}"
+#define LAID(more)                 \
+	CALL("client_mr_register", \
+		"{\"pd\":1,\"length\":8192,\"addr\":65536,\"access\":15,\"laid\":true" more "}")
 #define TAKEN ",\"memory\":true,\"remote_invalidate\":true"
 #define TERMS(handle, qp, more)                  \
 	"{\"handle\":" handle ",\"qp_num\":$" qp \
@@ -55,14 +63,15 @@
 #define MADE   ",\"port_num\":1,\"qkey\":17"
 #define WALKED ",\"walk\":true,\"min_rnr_timer\":12"
 /* One client is both: handle 1 is the channel, 2 listens, 3 asks, 4 is what comes. */
-#define BOTH_ENDS(ps, type, made, how)                                                             \
+#define UNREAD(ps, type, made, how)                                                                \
 	CALL("client_cm_channel_create", "{}")                                                     \
 	CALL("client_cm_listen",                                                                   \
 		"{\"channel\":1,\"service_port\":9,\"ps\":\"" ps "\",\"backlog\":2}")              \
 	CALL("client_cm_resolve", "{\"channel\":1,\"dest_ip\":\"10.0.0.1\",\"timeout_ms\":5000}")  \
 	"@\n" QP_OF(type, "8", made) QP_OF(type, "8", made) CALL("client_cm_events", CHANNEL("1")) \
-		CALL("client_cm_connect", TERMS("3", "0", ",\"ps\":\"" ps "\"" how)) "@\n" CALL(   \
-			"client_cm_events", CHANNEL("1"))
+		CALL("client_cm_connect", TERMS("3", "0", ",\"ps\":\"" ps "\"" how)) "@\n"
+#define BOTH_ENDS(ps, type, made, how) \
+	UNREAD(ps, type, made, how) CALL("client_cm_events", CHANNEL("1"))
 #define ARP                                                         \
 	"!ffffffffffff02000000000208060001080006040001020000000002" \
 	"0a0000020000000000000a000001\n"
@@ -113,6 +122,20 @@ static const char *const seeds[] = {
 				CALL("client_xrcd_close", HANDLE("1")) CALL("client_srq_destroy",
 					HANDLE("1")) CALL("client_qp_destroy", "{\"qp_num\":$0}")
 					CALL("client_xrcd_close", HANDLE("1")),
+	ANY ATTACHED "#u\n" MR "^\n" MR "#h\n" MR "#a\n" MR "^\n"
+		     "#r\n" MR REREG("") "#u\n" REREG(",\"memory\":true") "^\n@\n" CALL(
+			     "client_mr_deregister", HANDLE("1")) "%\n" OPEN,
+	ANY ATTACHED "#us\n" LAY("8192", "0", PAGE "," PAGE) LAID("") "#u\n" LAY("8192", "0", PAGE)
+		LAID("") "#u\n" LAY("8192", "0", PAGE) "#u\n" LAY("8192", "4096", PAGE) LAID(
+			",\"offset\":4096") LAID(",\"offset\":1") QP CALL("client_mr_deregister",
+			HANDLE("1")) "#uu\n" LAY("8192", "0", PAGE "," PAGE) "%\n" OPEN,
+	ANY OPEN PD "#uuuuuuuu\n" LAY("65536", "0", PAGE "," PAGE "," PAGE "," PAGE)
+		LAY("65536", "16384", PAGE) LAY("1099511627776", "0", PAGE) "#u\n" LAY("65536", "0",
+			"{\"offset\":0,\"length\":65536}") "#u\n" REREG(",\"memory\":true") LAID("")
+			CALL("client_memory_forget", HANDLE("1")),
+	ANY OPEN PD
+	"#ub\n" IN_PIECES("{\"offset\":4096,\"length\":8192},{\"offset\":0,\"length\":4096}") "^\n#hn\n" IN_PIECES(
+		"{\"offset\":0,\"length\":4096},{\"offset\":8192,\"length\":4096}") "#ue\n" REREG(",\"memory\":true,\"pieces\":[{\"offset\":8192,\"length\":8192}]"),
 	ATTACHED "#b\n" MR CALL("client_mw_alloc", "{\"pd\":1,\"type\":1}") CALL(
 		"client_mw_alloc", "{\"pd\":1,\"type\":2}") QP UP("0", "10.0.0.1", RESPONDS)
 		CALL("client_mr_deregister", HANDLE("1")) CALL("client_mw_dealloc", HANDLE("1"))
@@ -150,6 +173,11 @@ static const char *const seeds[] = {
 			CALL("client_cm_disconnect", "{\"handle\":4,\"qp_num\":$1}"),
 	ATTACHED BOTH_ENDS("TCP", "RC", MADE, WALKED) CALL("client_qp_destroy", "{\"qp_num\":$0}")
 		CALL("client_cm_accept", TERMS("4", "1", WALKED)) "@\n@\n",
+	ATTACHED UNREAD("TCP", "RC", "", "")
+		CALL("client_cm_accept", TERMS("4", "1", "")) "@\n" CALL(
+			"client_cm_establish", HANDLE("3")) "@\n" CALL("client_cm_disconnect",
+			HANDLE("3")) "@\n@\n@\n@\n@\n@\n" CALL("client_cm_disconnect",
+			HANDLE("4")) "@\n@\n@\n@\n@\n@\n" CALL("client_cm_events", CHANNEL("1")),
 	ATTACHED BOTH_ENDS("TCP", "UC", "", "")
 		CALL("client_cm_reject", "{\"handle\":4,\"private_data\":\"ff\"}") "@\n" CALL(
 			"client_cm_events", CHANNEL("1")) CALL("client_cm_migrate",
