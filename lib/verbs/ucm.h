@@ -46,6 +46,8 @@ struct ucm_id {
 	_Atomic uint32_t events; /* that were told */
 	bool routed;
 	bool loopback; /* bound to 127.0.0.1 or ::1 */
+	bool has_timeout;
+	uint8_t timeout; /* RDMA_OPTION_ID_ACK_TIMEOUT */
 };
 
 /** The part of a command behind its header. */

@@ -333,6 +333,19 @@ set_flag(struct rl_cm_id *id, const struct rdma_ucm_set_option *o,
 	return set(id, on != 0);
 }
 
+/* The queue pair's own, and what the peer is told of the way. 0 is no timer. */
+static int
+set_ack_timeout(struct ucm_id *id, uint8_t timeout)
+{
+	const int rc = rl_cm_set_timeout(id->rl, timeout);
+
+	if (rc == 0) {
+		id->timeout = timeout;
+		id->has_timeout = true;
+	}
+	return rc;
+}
+
 static int
 set_option(const struct ucm_call *call)
 {
@@ -342,7 +355,7 @@ set_option(const struct ucm_call *call)
 	if (o->optlen == 0)
 		return ucm_fail(EINVAL, "an option without a value");
 	if (o->level == RDMA_OPTION_ID && o->optname == RDMA_OPTION_ID_ACK_TIMEOUT)
-		return rl_cm_set_timeout(call->id->rl, *value);
+		return set_ack_timeout(call->id, *value);
 	if (o->level == RDMA_OPTION_ID && o->optname == RDMA_OPTION_ID_REUSEADDR)
 		return set_flag(call->id->rl, o, rl_cm_set_reuseaddr);
 	if (o->level == RDMA_OPTION_ID && o->optname == RDMA_OPTION_ID_AFONLY)

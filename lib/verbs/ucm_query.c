@@ -232,7 +232,8 @@ ucm_init_qp_attr(const struct ucm_call *call)
 	resp.max_rd_atomic = a.max_rd_atomic;
 	resp.max_dest_rd_atomic = a.max_dest_rd_atomic;
 	resp.min_rnr_timer = RNR_TIMER;
-	resp.timeout = a.timeout;
+	/* As Linux has it: what was set counts, on this side, and is not agreed on. */
+	resp.timeout = id->has_timeout ? id->timeout : a.timeout;
 	resp.retry_cnt = a.retry_cnt;
 	resp.rnr_retry = a.rnr_retry;
 	resp.port_num = 1;

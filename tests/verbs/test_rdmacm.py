@@ -125,8 +125,15 @@ bad(errno.EINVAL, cm.rdma_resolve_route(id, 2000))
 good(cm.rdma_destroy_id(id))
 """
 
-# Argument: the server's address. Prints what the events of a connection have, at both ends.
+# Arguments: the server's address; the timeouts of both ends, if they are set. Prints what the
+# events of a connection have, at both ends.
 TOLD_AT_BOTH_ENDS = CALLS + """
+def timeout(id):
+    attr, init = ctypes.create_string_buffer(144), ctypes.create_string_buffer(64)
+    good(ibv.ibv_query_qp(ctypes.c_void_p.from_address(id.value + 24), attr, 0x1fffff, init))
+    return attr[130][0]
+def with_timeout(id, timeout):
+    good(cm.rdma_set_option(id, 0, 3, ctypes.byref(ctypes.c_uint8(timeout)), 1))
 def told(kind, at):
     event = next_event()
     if ctypes.c_int.from_address(event.value + 16).value != kind:
@@ -148,7 +155,7 @@ def param(text, resources, depth):
     kept.append(said)
     return struct.pack("=Q8BI4x", ctypes.addressof(said), len(text), resources, depth, 0, 7, 7, 0,
                        0, 0)
-kept = []
+ibv, kept = ctypes.CDLL("libibverbs.so.1"), []
 address = at(sys.argv[1], 7471)
 listener, client = new_id(), new_id()
 good(cm.rdma_bind_addr(listener, address))
@@ -158,11 +165,16 @@ good(cm.rdma_ack_cm_event(next_event()))
 good(cm.rdma_resolve_route(client, 2000))
 good(cm.rdma_ack_cm_event(next_event()))
 with_qp(client)
+if len(sys.argv) > 2:
+    with_timeout(client, int(sys.argv[2]))
 server = step(cm.rdma_connect(client, param(b"hello", 3, 5)), 4, "request")
 with_qp(server)
+if len(sys.argv) > 3:
+    with_timeout(server, int(sys.argv[3]))
 good(cm.rdma_accept(server, param(b"there", 4, 2)))
 told(9, "established")
 told(9, "established")
+print("timeouts", timeout(client), timeout(server))
 good(cm.rdma_disconnect(client))
 told(10, "disconnected")
 good(cm.rdma_disconnect(server))
@@ -383,7 +395,14 @@ class Rdmacm(unittest.TestCase):
         self.assertEqual(0, code, out)
         self.assertEqual(["disconnected None 0 0 0"] * 2 +
                          ["established None 0 0 0", "established b'there' 196 2 4",
-                          "request b'hello' 56 5 3"], sorted(out.splitlines()))
+                          "request b'hello' 56 5 3", "timeouts 15 15"], sorted(out.splitlines()))
+
+    def test_ack_timeout(self):
+        """rdma_set_option(3): the queue pair has what was set at its end; 0 is no timer."""
+        for ends in (("5", "17"), ("0", "3")):
+            code, out = run(sys.executable, "-c", TOLD_AT_BOTH_ENDS, RIGHT, *ends)
+            self.assertEqual(0, code, out)
+            self.assertIn(" ".join(("timeouts", *ends)) + "\n", out)
 
     def test_connections_of_XRC(self):
         """The answer brings the number of the shared receive queue that the client sends to."""

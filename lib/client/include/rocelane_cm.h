@@ -191,8 +191,9 @@ int rl_cm_disconnect(struct rl_cm_id *id);
  */
 int rl_cm_init_qp_attr(struct rl_cm_id *id, struct rl_qp_attr *attr, int *mask);
 /**
- * The QP's timeout, which says how long an answer may take (4.096 us * 2^timeout): 14 without this.
- * Before rl_cm_connect(); the peer's comes from it as well. @return -EINVAL: above 31.
+ * How long an answer may take on the way (4.096 us * 2^timeout): 14 without this, and with 0.
+ * Before rl_cm_connect(). The QP's timeout, and the peer's, is made of it and of what the other end
+ * needs: 14 at least, 15 and 16 for 14 and 15. @return -EINVAL: above 31.
  */
 int rl_cm_set_timeout(struct rl_cm_id *id, uint8_t timeout);
 
