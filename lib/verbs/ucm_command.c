@@ -346,22 +346,35 @@ set_ack_timeout(struct ucm_id *id, uint8_t timeout)
 	return rc;
 }
 
+/* A byte; an int would be taken for its first one, and no kernel takes it. */
+static int
+set_byte(struct ucm_id *id, const struct rdma_ucm_set_option *o)
+{
+	const uint8_t *value = (const uint8_t *)(uintptr_t)o->optval;
+
+	if (o->optlen != sizeof(*value))
+		return ucm_fail(EINVAL, "TOS and ACK_TIMEOUT are a byte");
+	if (o->optname == RDMA_OPTION_ID_TOS)
+		return rl_cm_set_tos(id->rl, *value);
+	if (id->rl->qp_type != RL_QPT_RC && id->rl->qp_type != RL_QPT_XRC_SEND)
+		return ucm_fail(EINVAL, "ACK_TIMEOUT: RC and XRC_SEND have one");
+	return set_ack_timeout(id, *value);
+}
+
 static int
 set_option(const struct ucm_call *call)
 {
 	const struct rdma_ucm_set_option *o = &call->in->set_option;
-	const uint8_t *value = (const uint8_t *)(uintptr_t)o->optval;
 
 	if (o->optlen == 0)
 		return ucm_fail(EINVAL, "an option without a value");
-	if (o->level == RDMA_OPTION_ID && o->optname == RDMA_OPTION_ID_ACK_TIMEOUT)
-		return set_ack_timeout(call->id, *value);
+	if (o->level == RDMA_OPTION_ID &&
+		(o->optname == RDMA_OPTION_ID_TOS || o->optname == RDMA_OPTION_ID_ACK_TIMEOUT))
+		return set_byte(call->id, o);
 	if (o->level == RDMA_OPTION_ID && o->optname == RDMA_OPTION_ID_REUSEADDR)
 		return set_flag(call->id->rl, o, rl_cm_set_reuseaddr);
 	if (o->level == RDMA_OPTION_ID && o->optname == RDMA_OPTION_ID_AFONLY)
 		return set_flag(call->id->rl, o, rl_cm_set_afonly);
-	if (o->level == RDMA_OPTION_ID && o->optname == RDMA_OPTION_ID_TOS)
-		return rl_cm_set_tos(call->id->rl, *value);
 	return ucm_fail(EOPNOTSUPP, "options are TOS, REUSEADDR, AFONLY and ACK_TIMEOUT");
 }
 

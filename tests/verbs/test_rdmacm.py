@@ -185,6 +185,20 @@ for id in client, server:
 good(cm.rdma_destroy_id(listener))
 """
 
+# An int is not one of the bytes that TOS and ACK_TIMEOUT are, and datagrams have no timeout.
+OPTIONS = CALLS + """
+for option in (0, 3):
+    id = new_id()
+    bad(errno.EINVAL, cm.rdma_set_option(id, 0, option, ctypes.byref(ctypes.c_int(8)), 4))
+    good(cm.rdma_set_option(id, 0, option, ctypes.byref(ctypes.c_uint8(8)), 1))
+    good(cm.rdma_destroy_id(id))
+id = ctypes.c_void_p()
+good(cm.rdma_create_id(channel, ctypes.byref(id), None, 0x111))
+bad(errno.EINVAL, cm.rdma_set_option(id, 0, 3, ctypes.byref(ctypes.c_uint8(8)), 1))
+good(cm.rdma_set_option(id, 0, 0, ctypes.byref(ctypes.c_uint8(8)), 1))
+good(cm.rdma_destroy_id(id))
+"""
+
 
 class Rdmacm(unittest.TestCase):
     def end(self, proc):
@@ -403,6 +417,10 @@ class Rdmacm(unittest.TestCase):
             code, out = run(sys.executable, "-c", TOLD_AT_BOTH_ENDS, RIGHT, *ends)
             self.assertEqual(0, code, out)
             self.assertIn(" ".join(("timeouts", *ends)) + "\n", out)
+
+    def test_options(self):
+        """As with the kernel: what is no such value is EINVAL."""
+        self.by_calls(OPTIONS)
 
     def test_connections_of_XRC(self):
         """The answer brings the number of the shared receive queue that the client sends to."""
