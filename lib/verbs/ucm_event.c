@@ -74,6 +74,9 @@ take(const struct rl_cm_event *e, struct rdma_ucm_event_resp *resp)
 		.id = id->number,
 		.event = (uint32_t)e->event,
 		.status = (uint32_t)e->status };
+	/* The kernel does not know more of a neighbour than that the time is over. */
+	if (e->event == RL_CM_EVENT_ADDR_ERROR)
+		resp->status = (uint32_t)-ETIMEDOUT;
 	if (e->event == RL_CM_EVENT_MULTICAST_JOIN)
 		return ucm_joined(id, resp);
 	of->events++;

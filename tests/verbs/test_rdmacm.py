@@ -353,10 +353,12 @@ class Rdmacm(unittest.TestCase):
             self.assertRegex(out, rf"(?m)^{test}:\n +{figure} +=  ")
 
     def test_refusals(self):
-        """Each as the kernel's: nobody listens, no port has the address, no way leads there."""
+        """Each as the kernel's: nobody listens, no port has the address, no way leads there, nobody
+        is there."""
         for want, *args in (("RDMA_CM_EVENT_REJECTED, error 8", "-c", "-a", RIGHT, "-p", "9"),
                             ("Cannot assign requested address", "-s", "-a", "10.9.9.9"),
-                            ("Network is unreachable", "-c", "-a", "10.9.9.9")):
+                            ("Network is unreachable", "-c", "-a", "10.9.9.9"),
+                            ("RDMA_CM_EVENT_ADDR_ERROR, error -110", "-c", "-a", "10.77.0.99")):
             code, out = run("rping", *args)
             self.assertNotEqual(0, code, out)
             self.assertIn(want, out)
