@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Programs for two workers and a client of theirs. Input: steps of eight bytes, the first of which
- * says what it is, and with its highest bit that no turn follows.
+ * says what it is, and with its highest bit that no turn follows. One or two bytes behind the last
+ * step: narrow registers, or none.
  *
  *   0..2  post a send: 1 QP, 2 opcode, 3 flags, 4 lengths, 5 keys, 6 handle, window, SRQ, 7 number
  *   3     post a receive: 1 QP or SRQ, 2 how many, 4 lengths, 5 keys
@@ -13,6 +14,7 @@
  *         bit 2: there are few buffers, 2; bit 3: a PAUSE frame of priorities 3, quanta 4
  *   10    a flood: fuzz_worker_packet.c
  */
+#include "cpu.h"
 #include "fuzz_worker.h"
 #include "verbs_wr.h"
 
@@ -224,12 +226,27 @@ LLVMFuzzerInitialize(int *argc, char ***argv)
 	return 0;
 }
 
+/** Of the registers that may be used: what is left behind the last step says it. */
+static uint32_t
+width_of(size_t size)
+{
+	switch (size % STEP) {
+	case 1:
+		return 256;
+	case 2:
+		return 64;
+	default:
+		return UINT32_MAX;
+	}
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	if (size < STEP)
 		return 0;
 	bed_start();
+	cpu_limit(width_of(size));
 	bed_open();
 	for (uint32_t i = 0; i < size / STEP && i < STEPS_MAX; i++)
 		step(data + (size_t)i * STEP);

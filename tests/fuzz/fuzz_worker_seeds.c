@@ -311,5 +311,8 @@ fuzz_seed(unsigned int index, uint8_t *buf, size_t room)
 		migrations(&p);
 	else if (index < MORE + 16)
 		changes(&p, changing[index - MORE - 12]);
+	/* With all registers, narrow ones, none: width_of(). */
+	for (uint32_t n = p.at != buf ? index % 3 : 0; n != 0 && p.at != p.end; n--)
+		*p.at++ = 0;
 	return (size_t)(p.at - buf);
 }
