@@ -122,6 +122,7 @@ worker_make(struct dataplane *dp, uint16_t i)
 			.pool = p->pool,
 			.impair = &p->local,
 			.prio = p->has_prio ? &dp->ports[k].prio : NULL,
+			.mbps = &dp->ports[k].mbps,
 		};
 	}
 	if (conf->lcores.n_workers > 1) {
@@ -233,6 +234,7 @@ env_fill(struct dataplane *dp, const struct dataplane_hooks *hooks)
 			.pool = dp->ports[k].pool,
 			.max_frame = dp->ports[k].max_frame,
 			.prio = dp->ports[k].has_prio ? &dp->ports[k].prio : NULL,
+			.mbps = &dp->ports[k].mbps,
 			.impair = &impairs_ops,
 			.impair_ctx = &dp->ports[k],
 		};

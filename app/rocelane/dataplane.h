@@ -41,6 +41,7 @@ struct dataplane_port {
 	bool started;
 	bool paired; /* in-memory, made here: `id` is valid already */
 	bool has_prio;
+	_Atomic uint32_t mbps; /* of its link; 0: not known */
 	struct prio_port prio; /* with has_prio: what its workers and the control lcore share */
 };
 

@@ -46,6 +46,23 @@ cc_start(struct cc *c, const struct cc_params *p)
 	c->delay.window = min_u32(p->delay.start, p->delay.max_window) << 16;
 }
 
+void
+cc_line(struct cc *c, uint32_t mbps)
+{
+	uint32_t top;
+
+	if (mbps == 0 || mbps == c->p.line_rate)
+		return;
+	c->p.line_rate = mbps;
+	top = cc_top(c);
+	if (c->stage == CC_FULL) {
+		c->rate = c->target = top;
+	} else {
+		c->rate = min_u32(c->rate, top);
+		c->target = min_u32(c->target, top);
+	}
+}
+
 /* ---- alpha ----------------------------------------------------------------------------------- */
 
 /** (g / 1024)^n, 30 bits. */

@@ -90,6 +90,8 @@ void cc_preset(enum cc_preset preset, struct cc_params *out);
 const char *cc_stage_name(uint8_t stage);
 /** A QP at its full rate that has never had a CNP. */
 void cc_start(struct cc *c, const struct cc_params *p);
+/** The port's rate is another one now, Mb/s; 0: not known, which changes nothing. */
+void cc_line(struct cc *c, uint32_t mbps);
 /** A CNP came. */
 void cc_notified(struct cc *c, ns_t now);
 /** Make up for what the timers have done until `now`. A `now` that went back does nothing. */

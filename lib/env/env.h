@@ -65,6 +65,7 @@ struct env_port {
 	const struct impair_ops *impair; /* NULL: it cannot be impaired */
 	void *impair_ctx;
 	struct prio_port *prio; /* NULL: it has no priorities. Control sets pause.mbps alone */
+	_Atomic uint32_t *mbps; /* of its link, for the workers; control sets it. Or NULL */
 };
 
 /**

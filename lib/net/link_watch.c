@@ -144,6 +144,9 @@ look(struct net *net, uint32_t port)
 		return;
 	}
 	l->known = true;
+	if (net->env->w.ports[port].mbps != NULL)
+		atomic_store_explicit(
+			net->env->w.ports[port].mbps, l->seen.speed_mbps, memory_order_relaxed);
 	if (net->env->w.ports[port].prio != NULL)
 		atomic_store_explicit(&net->env->w.ports[port].prio->pause.mbps, l->seen.speed_mbps,
 			memory_order_relaxed);

@@ -87,6 +87,18 @@ pipeline_congestion_sent(struct worker *w, uint32_t qpn)
 	}
 }
 
+void
+pipeline_congestion_line(const struct worker *w, struct qp *qp)
+{
+	const uint8_t port = w->port_of[qp->out];
+	const _Atomic uint32_t *mbps = port != PORT_NONE ? w->conf.ports[port].mbps : NULL;
+
+	if (mbps == NULL)
+		return;
+	cc_line(&qp_cc(qp)->cc, atomic_load_explicit(mbps, memory_order_relaxed));
+	qp_cc_note(qp);
+}
+
 /**
  * CC-05, CC-06: the first CNP halves the number of packets in flight, for good; what is in flight
  * drains first. CC-11: it cuts the QP's rate. A QP without an algorithm notices and goes on.
@@ -103,6 +115,7 @@ pipeline_congestion_notified(struct worker *w, uint8_t port, struct qp *qp)
 		count(w, port, qp, STAT_rp_cnp_ignored);
 	} else if ((qp->flags & QPF_CC_RATE) != 0 && state >= QPS_RTR && state <= QPS_SQD) {
 		count(w, port, qp, STAT_rp_cnp_handled);
+		pipeline_congestion_line(w, qp);
 		cc_notified(&qp_cc(qp)->cc, w->now);
 		qp_cc_note(qp);
 	} else if (state == QPS_RTS || state == QPS_SQD) {
@@ -139,6 +152,7 @@ pipeline_congestion_heard(struct worker *w, struct qp *qp, const struct wire_pkt
 
 	if ((qp->flags & QPF_CC_RATE) == 0 || !qp_cc(qp)->cc.p.by_delay)
 		return;
+	pipeline_congestion_line(w, qp);
 	c = &qp_cc(qp)->cc;
 	if ((v->act & REQACT_ROUND) != 0)
 		cc_delay_round(c,

@@ -23,6 +23,8 @@ void pipeline_congestion_notified(struct worker *w, uint8_t port, struct qp *qp)
  */
 void pipeline_congestion_heard(struct worker *w, struct qp *qp, const struct wire_pkt *p,
 	const struct requester_verdict *v);
+/** With QPF_CC_RATE: the link of the port by which it sends may have another rate by now. */
+void pipeline_congestion_line(const struct worker *w, struct qp *qp);
 /** The control lcore has sent the QP's CNP (CC-04): it stands in a queue. */
 void pipeline_congestion_sent(struct worker *w, uint32_t qpn);
 /** Is a CNP formed as it must be? (CC-01, CC-08) */

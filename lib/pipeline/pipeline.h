@@ -64,7 +64,8 @@ struct pipeline_port {
 	struct wire_port addr;
 	struct rte_mempool *pool; /* for replies; data room fits the port's longest frame */
 	const struct pipeline_impair *impair; /* NULL: it cannot be impaired */
-	struct prio_port *prio; /* the same for all workers; NULL: it has no priorities */
+	struct prio_port *prio;       /* the same for all workers; NULL: it has no priorities */
+	const _Atomic uint32_t *mbps; /* of its link, now; 0 or NULL: not known */
 };
 
 struct worker_conf {

@@ -2,6 +2,7 @@
 /* A responder whose QP has a rate: what waits for it, and what does not. */
 #include "bed.h"
 #include "qp_cc.h"
+#include "worker.h"
 
 enum { RATED_QPN = 0x12, RATED_PEER = PEER_QPN + 1 };
 
@@ -113,12 +114,35 @@ CC_22_answers_behind_a_read(void **state)
 	bed_qp_gone(b, qp);
 }
 
+/* CC-11: it is cut from the rate that the link of its port has now, as after another start. */
+static void
+CC_11_the_link_has_another_rate(void **state)
+{
+	struct bed *b = *state;
+	struct qp *qp = rated_qp(b, QPS_RTS, 0);
+	const uint8_t port = b->w->port_of[qp->out];
+	_Atomic uint32_t mbps = 0;
+
+	b->w->conf.ports[port].mbps = &mbps;
+	cnp(b);
+	assert_int_equal(qp_cc(qp)->cc.target, 10000000); /* not known: as it was attached */
+	bed_qp_gone(b, qp);
+	atomic_store(&mbps, 1000);
+	qp = rated_qp(b, QPS_RTS, 0);
+	cnp(b);
+	assert_int_equal(qp_cc(qp)->cc.target, 1000000);
+	assert_true(qp_cc(qp)->cc.rate < 1000000);
+	bed_qp_gone(b, qp);
+	b->w->conf.ports[port].mbps = NULL;
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(CC_22_cnp_in_rtr),
 		TEST(CC_22_answers_behind_a_read),
+		TEST(CC_11_the_link_has_another_rate),
 	};
 
 	return cmocka_run_group_tests(tests, bed_group_setup, NULL);
