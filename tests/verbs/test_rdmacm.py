@@ -244,6 +244,10 @@ class Rdmacm(unittest.TestCase):
     def test_rping(self):
         self.rping(RIGHT, "-I", LEFT)
 
+    def test_rping_of_one_port(self):
+        """LB-01: also where ports are joined by a wire, which path.local says here."""
+        self.rping(RIGHT, "-I", RIGHT)
+
     def test_rping_ipv6(self):
         self.rping(RIGHT6)
 

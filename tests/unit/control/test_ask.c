@@ -121,7 +121,9 @@ a_machine_that_stands_still(void **state UNUSED)
 	/* It never answers: the wait ends all the same. */
 	a = ask_send(&env, &sync_request);
 	assert_non_null(a);
+	pumped = 4;
 	assert_int_equal(ask_wait(&env, a), -ETIMEDOUT);
+	assert_in_range(pumped - 4, ASK_TIMEOUT_NS / ASK_GAP_NS, ASK_TIMEOUT_NS / ASK_GAP_NS + 1);
 	mbox_destroy(&mbox);
 }
 
