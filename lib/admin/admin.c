@@ -216,7 +216,7 @@ admin_snapshots(struct admin *adm, struct admin_qp *const *recs, uint32_t n,
 			.msg = { .type = MBOX_QP_QUERY, .query.qp = recs[i]->qp } };
 
 		if (!recs[i]->attached)
-			qp_snapshot(recs[i]->qp, adm->env->now, &out[i]);
+			qp_snapshot(recs[i]->qp, adm->env->now, 0, &out[i]);
 		else if ((asked[i] = ask_send(adm->env, &q)) == NULL)
 			rc = ask_refuse(adm->env, recs[i]->worker, -EBUSY, r);
 	}

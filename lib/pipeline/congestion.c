@@ -87,15 +87,19 @@ pipeline_congestion_sent(struct worker *w, uint32_t qpn)
 	}
 }
 
-void
-pipeline_congestion_line(const struct worker *w, struct qp *qp)
+uint32_t
+pipeline_congestion_mbps(const struct worker *w, const struct qp *qp)
 {
 	const uint8_t port = w->port_of[qp->out];
 	const _Atomic uint32_t *mbps = port != PORT_NONE ? w->conf.ports[port].mbps : NULL;
 
-	if (mbps == NULL)
-		return;
-	cc_line(&qp_cc(qp)->cc, atomic_load_explicit(mbps, memory_order_relaxed));
+	return mbps != NULL ? atomic_load_explicit(mbps, memory_order_relaxed) : 0;
+}
+
+void
+pipeline_congestion_line(const struct worker *w, struct qp *qp)
+{
+	cc_line(&qp_cc(qp)->cc, pipeline_congestion_mbps(w, qp));
 	qp_cc_note(qp);
 }
 

@@ -23,6 +23,8 @@ void pipeline_congestion_notified(struct worker *w, uint8_t port, struct qp *qp)
  */
 void pipeline_congestion_heard(struct worker *w, struct qp *qp, const struct wire_pkt *p,
 	const struct requester_verdict *v);
+/** Of the link of the port by which it sends, Mb/s; 0: not known. */
+uint32_t pipeline_congestion_mbps(const struct worker *w, const struct qp *qp);
 /** With QPF_CC_RATE: the link of the port by which it sends may have another rate by now. */
 void pipeline_congestion_line(const struct worker *w, struct qp *qp);
 /** The control lcore has sent the QP's CNP (CC-04): it stands in a queue. */

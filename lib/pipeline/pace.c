@@ -2,6 +2,7 @@
 /* Packets leave at the QP's rate (CC-21, CC-22): the wheel wakes those that wait for their turn. */
 #include "pace.h"
 #include "answers.h"
+#include "congestion.h"
 #include "qp_cc.h"
 #include "sending.h"
 
@@ -11,6 +12,7 @@ packets_now(struct worker *w, struct qp *qp)
 {
 	struct cc *c = &qp_cc(qp)->cc;
 
+	pipeline_congestion_line(w, qp);
 	cc_advance(c, w->now);
 	qp_cc_note(qp);
 	if ((qp->flags & QPF_PACED) == 0)

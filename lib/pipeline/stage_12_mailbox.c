@@ -221,9 +221,7 @@ look_at(struct worker *w, struct qp *qp, struct qp_snapshot *out)
 {
 	uint8_t port = w->port_of[qp->out];
 
-	if ((qp->flags & QPF_CC_RATE) != 0)
-		pipeline_congestion_line(w, qp);
-	qp_snapshot(qp, w->now, out);
+	qp_snapshot(qp, w->now, pipeline_congestion_mbps(w, qp), out);
 	out->waiting.rate = share_of(w, qp)->rate;
 	out->waiting.rate_until = pipeline_share_empty_until(w, share_of(w, qp));
 	if (port == PORT_NONE)

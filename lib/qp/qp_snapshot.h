@@ -101,7 +101,8 @@ struct qp_snapshot {
  * Fill in a snapshot; the QP stays as it is.
  * Who may call it: the QP's worker; the control lcore while the QP is detached.
  * @param now of the owner's clock, or 0: nobody waits.
+ * @param line Mb/s of its port's link; 0: not known.
  */
-void qp_snapshot(const struct qp *qp, ns_t now, struct qp_snapshot *out);
+void qp_snapshot(const struct qp *qp, ns_t now, uint32_t line, struct qp_snapshot *out);
 
 #endif

@@ -70,13 +70,14 @@ snapshot_waiting(const struct qp *qp, ns_t now, struct qp_waiting *out)
 		snapshot_oldest(r, out);
 }
 
-/** A copy is brought up to `now`: the QP's own rate is when it sends. */
+/** A copy is brought up to `now` and `line`: the QP's own rate is when it sends. */
 static void
-snapshot_rate(const struct qp *qp, ns_t now, struct qp_rate *out)
+snapshot_rate(const struct qp *qp, ns_t now, uint32_t line, struct qp_rate *out)
 {
 	const struct qp_cc *at = (const struct qp_cc *)(const void *)(qp + 1);
 	struct cc c = at->cc;
 
+	cc_line(&c, line);
 	cc_advance(&c, now);
 	*out = (struct qp_rate){ .current = c.rate,
 		.target = c.target,
@@ -117,7 +118,7 @@ snapshot_send(const struct qp *qp, uint8_t state, struct qp_snapshot *out)
 }
 
 void
-qp_snapshot(const struct qp *qp, ns_t now, struct qp_snapshot *out)
+qp_snapshot(const struct qp *qp, ns_t now, uint32_t line, struct qp_snapshot *out)
 {
 	const struct responder *r = &qp->resp;
 	uint8_t state = atomic_load_explicit(&qp->state, memory_order_relaxed);
@@ -150,7 +151,7 @@ qp_snapshot(const struct qp *qp, ns_t now, struct qp_snapshot *out)
 	out->nowhere =
 		qp_nowhere_count(qp, out->error.time_ns != 0 ? out->error.psn : out->una_psn);
 	if ((qp->flags & QPF_CC_RATE) != 0)
-		snapshot_rate(qp, now, &out->rate);
+		snapshot_rate(qp, now, line, &out->rate);
 	if (state >= QPS_RTR && state <= QPS_SQD)
 		snapshot_waiting(qp, now, &out->waiting);
 }

@@ -159,7 +159,7 @@ serve(const struct mbox_msg *m, struct mbox_done *out)
 			flush_qp(m->modify.qp);
 		return 0;
 	case MBOX_QP_QUERY:
-		qp_snapshot(m->query.qp, fake.now, m->query.snapshot);
+		qp_snapshot(m->query.qp, fake.now, 0, m->query.snapshot);
 		return 0;
 	case MBOX_QP_RECEIVES:
 		flush_qp(m->qp.qp);

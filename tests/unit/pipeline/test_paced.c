@@ -136,6 +136,46 @@ CC_11_the_link_has_another_rate(void **state)
 	b->w->conf.ports[port].mbps = NULL;
 }
 
+static struct qp_rate
+look(struct bed *b, struct qp *qp)
+{
+	struct qp_snapshot s;
+	struct mbox_msg m = { .type = MBOX_QP_QUERY, .query = { qp, &s } };
+
+	assert_int_equal(bed_tell(b, &m), 0);
+	return s.rate;
+}
+
+/*
+ * CC-20: a QP that was cut comes back to what its link carries by then. Who looks at it sees that,
+ * and changes nothing.
+ */
+static void
+CC_20_the_link_is_faster_by_now(void **state)
+{
+	struct bed *b = *state;
+	struct qp *qp = rated_qp(b, QPS_RTS, 0);
+	const uint8_t port = b->w->port_of[qp->out];
+	_Atomic uint32_t mbps = 1000;
+	struct cc before;
+
+	b->w->conf.ports[port].mbps = &mbps;
+	assert_int_equal(look(b, qp).current, 1000000);
+	assert_int_equal(qp_cc(qp)->cc.rate, 10000000);
+	cnp(b);
+	atomic_store(&mbps, 25000);
+	before = qp_cc(qp)->cc;
+	b->now += 10 * TIME_NS_PER_S;
+	assert_int_equal(look(b, qp).current, 25000000);
+	assert_memory_equal(&before, &qp_cc(qp)->cc, sizeof(before));
+	ask(b, read_request(E, MR_VA, 8)); /* its answer is paced */
+	bed_turns(b);
+	expect_packet(b, OP_RC_READ_RESPONSE_ONLY, E, 8);
+	assert_int_equal(qp_cc(qp)->cc.rate, 25000000);
+	bed_qp_gone(b, qp);
+	b->w->conf.ports[port].mbps = NULL;
+}
+
 int
 main(void)
 {
@@ -143,6 +183,7 @@ main(void)
 		TEST(CC_22_cnp_in_rtr),
 		TEST(CC_22_answers_behind_a_read),
 		TEST(CC_11_the_link_has_another_rate),
+		TEST(CC_20_the_link_is_faster_by_now),
 	};
 
 	return cmocka_run_group_tests(tests, bed_group_setup, NULL);

@@ -204,7 +204,7 @@ run_reset(struct rig *r)
 	struct qp_snapshot shown;
 
 	turns(r, 1);
-	qp_snapshot(r->qp, r->bed->now, &shown);
+	qp_snapshot(r->qp, r->bed->now, 0, &shown);
 	assert_true(shown.rq_posted <= ENTRIES && shown.outstanding <= ENTRIES);
 	bed_state(r->bed, r->qp, QPS_RESET);
 	turns(r, 1);

@@ -348,7 +348,7 @@ counters_are_carried(void **state UNUSED)
 	assert_int_equal(qp->few.acks, 0);
 	qp_few_ack(qp);
 	assert_int_equal(qp_stat(qp, STAT_rx_bytes), UINT64_C(40000) * 65000);
-	qp_snapshot(qp, 0, &s);
+	qp_snapshot(qp, 0, 0, &s);
 	assert_int_equal(s.stats.c[STAT_rx_bytes], UINT64_C(40000) * 65000);
 	assert_int_equal(s.stats.c[STAT_rx_packets], 40000);
 	assert_int_equal(s.stats.c[STAT_rcvd_pkts], 40000);
@@ -360,7 +360,7 @@ counters_are_carried(void **state UNUSED)
 	qp->sq.messages = 7; /* of what it sends, too */
 	qp->sq.sent = 8;
 	qp->sq.response_bytes = 62;
-	qp_snapshot(qp, 0, &s);
+	qp_snapshot(qp, 0, 0, &s);
 	assert_int_equal(s.stats.c[STAT_req_messages], 7);
 	assert_int_equal(s.stats.c[STAT_sent_pkts], UINT64_C(0x80000009));
 	assert_int_equal(s.stats.c[STAT_rx_bytes], UINT64_C(40000) * 65000 + 62);
@@ -380,14 +380,14 @@ QP_19_snapshot(void **state)
 	struct qp_snapshot s;
 
 	(void)state;
-	qp_snapshot(qp, 0, &s);
+	qp_snapshot(qp, 0, 0, &s);
 	assert_int_equal(s.state, QPS_RESET);
 	bring_up(qp, 0x100);
 	post(qp, 1);
 	qp->resp.epsn = psn(0x150);
 	qp->resp.msn = 5;
 	qp->hot[STAT_acks_sent] = 4;
-	qp_snapshot(qp, 0, &s);
+	qp_snapshot(qp, 0, 0, &s);
 	assert_int_equal(s.state, QPS_RTS);
 	assert_int_equal(s.attr.qp_state, QPS_RTS);
 	assert_int_equal(s.attr.cur_qp_state, QPS_RTS);
@@ -400,7 +400,7 @@ QP_19_snapshot(void **state)
 	assert_int_equal(s.stats.c[STAT_acks_sent], 4);
 	assert_false(s.resolved);
 	qp_apply(qp, &a, QP_ATTR_STATE);
-	qp_snapshot(qp, 0, &s);
+	qp_snapshot(qp, 0, 0, &s);
 	assert_int_equal(s.state, QPS_RESET);
 	assert_int_equal(s.attr.rq_psn, 0x100);
 	qp_free(qp);

@@ -197,7 +197,7 @@ REQ_RETRY_09_everything_of_the_path_changes(void **state)
 	assert_int_equal(qp->req.retry_left, 3);
 	assert_false(qp->req.unmigrated);
 	assert_false(qp->req.armed);
-	qp_snapshot(qp, 0, &s);
+	qp_snapshot(qp, 0, 0, &s);
 	assert_int_equal(s.migrations, 1);
 	assert_int_equal(s.attr.path_mig_state, MIG_MIGRATED);
 	assert_memory_equal(s.attr.path.dst_ip, a.alt_path.dst_ip, 16);
@@ -206,7 +206,7 @@ REQ_RETRY_09_everything_of_the_path_changes(void **state)
 	order(qp, MIG_REARM);
 	qp_migration_set(qp, MIG_ARMED);
 	order(qp, MIG_MIGRATED);
-	qp_snapshot(qp, 0, &s);
+	qp_snapshot(qp, 0, 0, &s);
 	assert_int_equal(s.migrations, 2);
 	assert_int_equal(qp->port, 9);
 	qp_free(qp);

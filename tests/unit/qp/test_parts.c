@@ -140,7 +140,7 @@ without_parts(void **state)
 	assert_non_null(qp->resp.saved); /* or READs would be more than it takes */
 	assert_int_equal(qp->resp.max_dest_rd_atomic, 16);
 	qp->hot[STAT_rcvd_pkts] = 3;
-	qp_snapshot(qp, 0, &s);
+	qp_snapshot(qp, 0, 0, &s);
 	assert_int_equal(s.rq_posted, 0);
 	assert_int_equal(s.outstanding, 0);
 	assert_int_equal(s.stats.c[STAT_rcvd_pkts], 3);
@@ -165,7 +165,7 @@ QP_05_side(void **state)
 	assert_ptr_equal(qp->resp.saved, qp->side->saved);
 	qp->stats->c[STAT_out_of_sequence] = 4;
 	qp->saved[3].kind = OP_RC_READ_REQUEST;
-	qp_snapshot(qp, 0, &s);
+	qp_snapshot(qp, 0, 0, &s);
 	assert_int_equal(s.stats.c[STAT_out_of_sequence], 4);
 	to_reset(qp);
 	assert_int_equal(qp_stat(qp, STAT_out_of_sequence), 0);
