@@ -382,7 +382,7 @@ grow_now(void)
 	mallopt(M_ARENA_MAX, ARENAS);
 }
 
-/** Those that end us, of faults, and of our threads: whoever starts us may have blocked them. */
+/** Handlers, and no signal is blocked any more: whoever starts us may have blocked each of them. */
 static void
 take_signals(void)
 {

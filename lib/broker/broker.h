@@ -100,14 +100,17 @@ struct broker_hooks {
 	bool pinned;
 };
 
-/* ---- broker.c -------------------------------------------------------------------------------- */
+/* ---- broker_json.c --------------------------------------------------------------------------- */
 
-/** From here on it is known when JSON gets no memory. Once, before there are other threads. */
+/** Count from here on how often JSON gets no memory. Once, before there are other threads. */
 void broker_json_watch(void);
 /** How often this thread got none for JSON. */
 uint64_t broker_json_failures(void);
-/** All of it, to be freed. @return NULL also when `v` is, or without memory. */
+/** The whole value as text, to be freed. @return NULL: no memory, or `v` is NULL. */
 char *broker_json_text(const json_t *v);
+
+/* ---- broker.c -------------------------------------------------------------------------------- */
+
 /** @return the broker, or NULL with errno set. */
 struct broker *broker_new(const struct broker_hooks *hooks);
 /**

@@ -281,8 +281,9 @@ connect_client_qp(const struct connect *cx, const struct connect_client *cl, uin
 }
 
 /*
- * What a connection says of the type. Of a queue pair that its application moves nothing but the
- * number counts, as with the kernel: UCX names one of UD for a connection that is a mere talk.
+ * The type that a connection takes a queue pair for. If its application moves the queue pair
+ * itself, only the number counts, as with the kernel: UCX names one of UD for a connection over
+ * which it does nothing but exchange private data.
  */
 static uint32_t
 type_named(const struct admin_qp *rec, bool walks, bool connects)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Huge pages that no dataplane can have: of System V's segments and of anonymous memory. There is
- * none of them, as on a machine without huge pages. Programs ask for them where they help, for
- * regions above all (UCX, Ceph), and take others then. What is registered later would be too late
- * to refuse. Huge pages of a file, a memfd for example, are as before.
+ * Huge pages that no dataplane can have: those of System V's segments and of anonymous memory. A
+ * program that asks for them is told that there are none, as on a machine without huge pages, and
+ * takes plain memory then (UCX, Ceph). If they were refused when they become a region, it would be
+ * too late for that. Huge pages of a file, a memfd for example, are not touched.
  */
 #include "huge.h"
 

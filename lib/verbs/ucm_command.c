@@ -333,7 +333,7 @@ set_flag(struct rl_cm_id *id, const struct rdma_ucm_set_option *o,
 	return set(id, on != 0);
 }
 
-/* The queue pair's own, and what the peer is told of the way. 0 is no timer. */
+/* For the queue pair as it is, 0 for no timer; and the peer is told of it. */
 static int
 set_ack_timeout(struct ucm_id *id, uint8_t timeout)
 {
@@ -346,7 +346,7 @@ set_ack_timeout(struct ucm_id *id, uint8_t timeout)
 	return rc;
 }
 
-/* A byte; an int would be taken for its first one, and no kernel takes it. */
+/* An option of one byte. The kernel refuses an int, and so do we. */
 static int
 set_byte(struct ucm_id *id, const struct rdma_ucm_set_option *o)
 {

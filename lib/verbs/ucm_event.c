@@ -11,9 +11,9 @@
 #define SECOND_NS 1000000000
 
 /*
- * Linux tells what a REQ or REP says with its event alone, and no more of a REJ than its private
- * data. Handlers that both ends share keep what comes with any event: the peer's greeting has to
- * outlast the ones after it.
+ * Linux tells what a REQ or REP says with the event of that message alone, and of a REJ its private
+ * data. Programs keep the private data of whichever event has some: later events must have none, or
+ * what the peer said first is lost.
  */
 static void
 take_connection(const struct rl_cm_event *e, struct rdma_ucm_conn_param *to)
@@ -74,7 +74,7 @@ take(const struct rl_cm_event *e, struct rdma_ucm_event_resp *resp)
 		.id = id->number,
 		.event = (uint32_t)e->event,
 		.status = (uint32_t)e->status };
-	/* The kernel does not know more of a neighbour than that the time is over. */
+	/* As the kernel says it: nobody has answered in time. */
 	if (e->event == RL_CM_EVENT_ADDR_ERROR)
 		resp->status = (uint32_t)-ETIMEDOUT;
 	if (e->event == RL_CM_EVENT_MULTICAST_JOIN)

@@ -204,8 +204,8 @@ ucm_path_to(struct rl_cm_id *id, const struct rl_ah_attr *from, struct ib_uverbs
 }
 
 /*
- * As Linux has it: 655.36 ms. Programs that are content with few retries after an RNR NAK have been
- * written for that: with the 0.64 ms of librocelane they fail where the CPUs are busy.
+ * As Linux has it: 655.36 ms. Programs that ask for few retries after an RNR NAK count on that:
+ * with the 0.64 ms of librocelane they fail where the CPUs are busy.
  */
 #define RNR_TIMER 0
 
@@ -232,7 +232,7 @@ ucm_init_qp_attr(const struct ucm_call *call)
 	resp.max_rd_atomic = a.max_rd_atomic;
 	resp.max_dest_rd_atomic = a.max_dest_rd_atomic;
 	resp.min_rnr_timer = RNR_TIMER;
-	/* As Linux has it: what was set counts, on this side, and is not agreed on. */
+	/* As Linux has it: what this side has set counts for its queue pair, whatever is agreed. */
 	resp.timeout = id->has_timeout ? id->timeout : a.timeout;
 	resp.retry_cnt = a.retry_cnt;
 	resp.rnr_retry = a.rnr_retry;
