@@ -127,6 +127,10 @@ ports_pause(uint8_t prios, uint8_t quanta)
 	if (m == NULL)
 		return;
 	frame = (uint8_t *)rte_pktmbuf_append(m, PAUSE_FRAME);
+	if (frame == NULL) {
+		rte_pktmbuf_free(m);
+		return;
+	}
 	memset(frame, 0, PAUSE_FRAME);
 	memcpy(frame, to, sizeof(to));
 	frame[6] = 2;
