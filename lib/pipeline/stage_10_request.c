@@ -218,11 +218,11 @@ most_of(struct worker *w, const struct qp *qp)
 	return REQUEST_QP;
 }
 
-/** Buffers for the fast path, which leaves none where it has sent all. */
+/** Buffers for the fast path, which leaves none where it has sent all, and of long messages. */
 static ALWAYS_INLINE uint32_t
 buffers_wanted(const struct worker *w, const struct qp *qp, uint32_t most)
 {
-	if (UNLIKELY(requester_next_is_long(&qp->req)) && w->source->n != 0)
+	if (UNLIKELY(requester_next_is_long(&qp->req)) && qp->req.sending != qp->req.tail)
 		return requester_parts_wait(&qp->req, most);
 	return RTE_MIN(most, w->source->n);
 }

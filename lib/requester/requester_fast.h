@@ -304,7 +304,7 @@ requester_next_is_long(const struct requester *r)
 
 /**
  * Packets of SENDs and RDMA WRITEs that are next and have room in the window, `most` and more as
- * that. Where losses have left less of it, one.
+ * that. Where losses have left less of it, there may be fewer: what is sent again is not counted.
  */
 static inline uint32_t
 requester_parts_wait(const struct requester *r, uint32_t most)
@@ -312,9 +312,11 @@ requester_parts_wait(const struct requester *r, uint32_t most)
 	const uint32_t shift = (uint32_t)__builtin_ctz(r->pmtu), flying = requester_in_flight(r);
 	uint32_t n = 0;
 
-	if (!requester_is_free(r) || flying >= r->window)
+	if (flying >= r->window)
 		return 1;
 	most = most < r->window - flying ? most : r->window - flying;
+	if (!requester_is_free(r))
+		return most;
 	if (r->sending != r->fresh)
 		n = psn_distance(requester_slot(r, r->fresh - 1)->last, r->cur) + 1;
 	for (uint32_t at = r->fresh; at != r->tail && n < most; at++) {
