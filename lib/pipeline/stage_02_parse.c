@@ -138,8 +138,11 @@ read_each(const struct worker *w, struct burst *b, uint32_t i)
 	return i;
 }
 
-/* Flows, in runs, that a burst may have, and bursts that are read one by one if one has more. */
-enum { FLOWS = 4, APART = 16 };
+/*
+ * Flows, in runs, that a burst may have, and one more for each RUN packets: two long messages may
+ * meet there. Bursts that are read one by one if one has more.
+ */
+enum { FLOWS = 4, RUN = 4, APART = 16 };
 
 #define READ_FLOWS  read_wide
 #define READ_TARGET TARGET_WIRE_WIDE
