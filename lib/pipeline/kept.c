@@ -116,7 +116,7 @@ pipeline_kept_put(struct worker *w, struct burst *b, uint32_t i)
 }
 
 struct burst *
-pipeline_kept_next(struct worker *w, struct qp *qp)
+pipeline_kept_next(struct worker *w, struct qp *qp, uint32_t i)
 {
 	struct place *p = place_of(w, qp);
 	struct burst *b = &w->kept->next;
@@ -124,6 +124,7 @@ pipeline_kept_next(struct worker *w, struct qp *qp)
 	struct frame *f;
 	void *what;
 
+	ASSERT(i < PIPELINE_BURST);
 	if (p == NULL)
 		return NULL;
 	while ((is = resp_kept_take(&p->frames, qp->resp.epsn, &what)) != KEPT_IS_NONE) {
@@ -133,11 +134,11 @@ pipeline_kept_next(struct worker *w, struct qp *qp)
 			rte_pktmbuf_free(f->m);
 			continue;
 		}
-		b->n = 1;
-		b->m[0] = f->m;
-		b->qp[0] = qp;
-		b->port[0] = f->port;
-		b->pkt[0] = f->pkt;
+		b->n = i + 1;
+		b->m[i] = f->m;
+		b->qp[i] = qp;
+		b->port[i] = f->port;
+		b->pkt[i] = f->pkt;
 		return b;
 	}
 	if (p->frames.n == 0)

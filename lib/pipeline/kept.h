@@ -29,10 +29,11 @@ bool pipeline_kept_room(struct worker *w, struct qp *qp);
 /** Packet i of the burst is kept, and its frame is not the burst's any more: b->m[i] is NULL. */
 void pipeline_kept_put(struct worker *w, struct burst *b, uint32_t i);
 /**
- * The request at ePSN, if it is here. It is alone in the burst; its frame is the caller's.
+ * The request at ePSN, if it is here. It is the burst's packet i, behind those that the caller had
+ * before; its frame is the caller's.
  * @return NULL: it is not.
  */
-struct burst *pipeline_kept_next(struct worker *w, struct qp *qp);
+struct burst *pipeline_kept_next(struct worker *w, struct qp *qp, uint32_t i);
 /** Are any left? */
 bool pipeline_kept_any(const struct worker *w, const struct qp *qp);
 /** The QP keeps nothing any more. */

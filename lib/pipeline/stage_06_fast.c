@@ -7,6 +7,7 @@
 #include "complete.h"
 #include "count.h"
 #include "drops.h"
+#include "kept.h"
 #include "local.h"
 #include "mem_reach.h"
 #include "sending.h"
@@ -239,6 +240,24 @@ fast_duplicate(struct worker *w, struct burst *b, uint32_t i, struct fast *f)
 	return true;
 }
 
+/** Ahead of ePSN, where requests are kept. @return false: nothing was done. */
+static __attribute__((noinline)) bool
+keep(struct worker *w, struct burst *b, uint32_t i, struct fast *f)
+{
+	struct qp *qp = b->qp[i];
+
+	if (!responder_keeps(&qp->resp, &b->pkt[i]) || traced(w, qp) || !pipeline_kept_room(w, qp))
+		return false;
+	if (UNLIKELY(w->local_burst))
+		pipeline_local_own(w, b->m[i]);
+	qp_count(w, qp, STAT_out_of_sequence, 1);
+	qp_count(w, qp, STAT_kept_requests, 1);
+	pipeline_kept_put(w, b, i);
+	f->reused |= BIT32(i);
+	f->n.kept++;
+	return true;
+}
+
 /** What its PSN makes of it. @return false: nothing was done. */
 static ALWAYS_INLINE bool
 fast_by_psn(struct worker *w, struct burst *b, uint32_t i, struct fast *f)
@@ -251,6 +270,8 @@ fast_by_psn(struct worker *w, struct burst *b, uint32_t i, struct fast *f)
 	case REGION_DUPLICATE:
 		return fast_duplicate(w, b, i, f);
 	default:
+		if (UNLIKELY((qp->resp.knobs & RESP_KNOB_KEEP) != 0))
+			return keep(w, b, i, f);
 		return LIKELY(responder_is_fast_gap(&qp->resp, &b->pkt[i])) && !traced(w, qp) &&
 		       gap(w, b, i, f);
 	}
@@ -374,10 +395,11 @@ count_in(const struct worker *w, struct stats_block *b, const struct fast_counts
 	stats_add(b, STAT_rx_read_requests, n->reads);
 	stats_add(b, STAT_duplicate_request, n->duplicates);
 	stats_add(b, STAT_rx_responses, n->acks);
-	if (LIKELY(n->ahead + n->unready + n->unmatched == 0))
+	if (LIKELY(n->ahead + n->kept + n->unready + n->unmatched == 0))
 		return;
 	stats_add(b, STAT_rx_responses_unmatched, n->unmatched);
-	stats_add(b, STAT_out_of_sequence, n->ahead);
+	stats_add(b, STAT_out_of_sequence, n->ahead + n->kept);
+	stats_add(b, STAT_kept_requests, n->kept);
 	stats_add(b, (enum stats_counter)w->fault_stat[FAULT_PSN], n->ahead);
 	stats_add(b, STAT_out_of_buffer, n->unready);
 	stats_add(b, (enum stats_counter)w->fault_stat[FAULT_RQ_EMPTY], n->unready);
@@ -389,7 +411,7 @@ pipeline_fast_end(struct worker *w, const struct burst *b, struct fast *f)
 {
 	struct fast_counts *n = &f->n;
 	uint32_t all = n->writes + n->parts + n->sends + n->reads + n->duplicates + n->ahead +
-		       n->acks + n->unready;
+		       n->kept + n->acks + n->unready;
 
 	if (UNLIKELY(n->skipped != 0) && w->errbuf != NULL) {
 		errbuf_leave_out(w->errbuf, n->skipped);

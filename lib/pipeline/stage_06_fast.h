@@ -37,6 +37,7 @@ struct fast_counts {
 	uint32_t acks;      /* and READ responses */
 	uint32_t unmatched; /* of these */
 	uint32_t ahead;
+	uint32_t kept; /* ahead as well, but wait for their turn */
 	uint32_t unready;
 	uint32_t left_out; /* of those ahead and unready: by the error buffer, which was told */
 	uint32_t skipped;  /* ... and which is not told yet */
@@ -58,7 +59,7 @@ struct fast_place {
 struct fast {
 	struct fast_counts n;
 	struct fast_place at[PIPELINE_BURST];
-	uint32_t reused; /* packets whose buffer is their answer's now, a bit each */
+	uint32_t reused; /* packets whose buffer is their answer's now, or kept, a bit each */
 	uint32_t reads;  /* READs that are answered, a bit each */
 	uint32_t shared; /* SENDs that take WQEs of shared receive queues, a bit each */
 	bool one_port;   /* all packets came to one port */
@@ -160,6 +161,12 @@ uint32_t pipeline_fast_sends(struct worker *w, const struct burst *b, uint32_t i
  */
 uint32_t pipeline_fast_parts(
 	struct worker *w, struct burst *b, uint32_t i, uint32_t end, struct fast *f);
+
+/**
+ * Take packet i, which was kept and is next now. It was counted when it came.
+ * @return false: the full path has to.
+ */
+bool pipeline_fast_kept(struct worker *w, struct burst *b, uint32_t i);
 
 /** Take MIDDLEs of SENDs in order: as pipeline_fast_parts(). */
 uint32_t pipeline_fast_middles(

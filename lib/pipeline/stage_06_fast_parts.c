@@ -28,9 +28,9 @@ place(const struct worker *w, const struct qp *qp, const struct wire_pkt *p,
 		ACCESS_REMOTE_WRITE, &region);
 }
 
-/** @return false: nothing was done. */
+/** All but to count it. @return false: nothing was done. */
 static ALWAYS_INLINE bool
-fast_part(struct worker *w, struct burst *b, uint32_t i, struct fast *f)
+part_take(struct worker *w, struct burst *b, uint32_t i)
 {
 	const struct wire_pkt *p = &b->pkt[i];
 	struct qp *qp = b->qp[i];
@@ -50,15 +50,36 @@ fast_part(struct worker *w, struct burst *b, uint32_t i, struct fast *f)
 	responder_take_fast_part(&qp->resp, p, &reth);
 	if ((p->flags & PKT_ACKREQ) != 0)
 		fast_ack(w, qp, p->psn);
-	if (op_has(p->op, OPF_FIRST)) {
-		qp_few_write(qp, p->frame_len);
-		f->n.writes++;
-	} else {
-		count_taken(w, qp, p);
-		f->n.parts++;
-	}
 	if (traced(w, qp))
 		pipeline_fast_trace(w, qp, p, RULE_WRITE);
+	return true;
+}
+
+/** @return false: nothing was done. */
+static ALWAYS_INLINE bool
+fast_part(struct worker *w, struct burst *b, uint32_t i, struct fast *f)
+{
+	const struct wire_pkt *p = &b->pkt[i];
+
+	if (UNLIKELY(!part_take(w, b, i)))
+		return false;
+	if (op_has(p->op, OPF_FIRST)) {
+		qp_few_write(b->qp[i], p->frame_len);
+		f->n.writes++;
+	} else {
+		count_taken(w, b->qp[i], p);
+		f->n.parts++;
+	}
+	return true;
+}
+
+bool
+pipeline_fast_kept(struct worker *w, struct burst *b, uint32_t i)
+{
+	if (!responder_is_part(b->pkt[i].opcode) || !part_take(w, b, i))
+		return false;
+	if (op_has(b->pkt[i].op, OPF_FIRST))
+		count(w, b->port[i], b->qp[i], STAT_rx_write_requests);
 	return true;
 }
 

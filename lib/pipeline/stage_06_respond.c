@@ -287,13 +287,20 @@ static __attribute__((noinline)) void
 request_kept(struct worker *w, struct qp *qp)
 {
 	struct responder_verdict v;
-	struct burst *b;
+	struct burst *b, *some = NULL;
+	uint32_t n = 0;
 
-	while ((b = pipeline_kept_next(w, qp)) != NULL) {
-		request(w, b, 0);
-		if (b->m[0] != NULL)
-			rte_pktmbuf_free(b->m[0]);
+	while ((b = pipeline_kept_next(w, qp, n)) != NULL) {
+		if (!pipeline_fast_kept(w, b, n))
+			request(w, b, n);
+		some = b;
+		if (++n == PIPELINE_BURST) {
+			rte_pktmbuf_free_bulk(b->m, n); /* not those that are kept once more */
+			n = 0;
+		}
 	}
+	if (n != 0)
+		rte_pktmbuf_free_bulk(some->m, n);
 	if (!pipeline_kept_any(w, qp) || !responder_still_missing(&qp->resp, &v))
 		return;
 	pipeline_act_responder(w, &(const struct context){ .qp = qp }, &v);

@@ -39,6 +39,7 @@ resp_kept_take(struct resp_kept *k, psn_t epsn, void **what)
 		*what = *at;
 		*at = NULL;
 		k->n--;
+		k->from = psn_add(k->from, i); /* nothing is below */
 		return i == passed ? KEPT_IS_DUE : KEPT_IS_OVER;
 	}
 	k->from = epsn;

@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "compiler.h"
+#include "resp_kept.h"
 #include "responder.h"
 #include "responder_step.h"
 
@@ -82,8 +83,8 @@ responder_is_part(uint8_t opcode)
 {
 	return (uint8_t)(opcode - OP_RC_WRITE_FIRST) <= OP_RC_WRITE_LAST - OP_RC_WRITE_FIRST;
 }
-_Static_assert(OP_RC_WRITE_MIDDLE == OP_RC_WRITE_FIRST + 1 &&
-		       OP_RC_WRITE_LAST == OP_RC_WRITE_FIRST + 2,
+_Static_assert(
+	OP_RC_WRITE_MIDDLE == OP_RC_WRITE_FIRST + 1 && OP_RC_WRITE_LAST == OP_RC_WRITE_FIRST + 2,
 	"nothing else is between them");
 
 /**
@@ -131,6 +132,15 @@ responder_is_fast_gap(const struct responder *r, const struct wire_pkt *p)
 {
 	return responder_region(r, p->psn) == REGION_AHEAD && responder_is_request(p) &&
 	       (r->knobs & RESP_KNOB_KEEP) == 0;
+}
+
+/** A request ahead of ePSN that waits for its turn; the peer knows of the gap (RESP-SEQ-14). */
+static ALWAYS_INLINE bool
+responder_keeps(const struct responder *r, const struct wire_pkt *p)
+{
+	return (r->knobs & RESP_KNOB_KEEP) != 0 && r->latched && r->rnr_until == 0 &&
+	       responder_region(r, p->psn) == REGION_AHEAD && resp_kept_fits(r->epsn, p->psn) &&
+	       responder_is_request(p);
 }
 
 /**

@@ -46,6 +46,27 @@ class Kept(dut.DutCase):
         self.expect(self.feed(frames[0]), Ack(E + 5, 2))
         self.assertEqual(data(2500), self.mem(0, 2500))
         self.assertEqual(data(2100), self.slot(0, 2100))
+        self.assertEqual((6, 5, 5, 1, 1), tuple(self.delta(c) for c in (
+            "rcvd_pkts", "out_of_sequence", "kept_requests", "rx_write_requests",
+            "rx_send_requests")))
+        counters = self.rpc("stats", scope="qp", qp_num=QPN)
+        self.assertEqual((6, 5, 1), tuple(counters[c] for c in (
+            "rcvd_pkts", "kept_requests", "rx_write_requests")))
+
+    def test_RESP_SEQ_14_more_than_a_burst(self):
+        """Each is counted once, and recorded when it comes and in its turn."""
+        self.keeping()
+        self.rpc("trace_start", qp_num=QPN)
+        self.expect(self.each(self.peer.write(E + 1, data(40 * 1024), VA, RKEY)),
+                    Nak(E, NAK_SEQ, 0))
+        self.expect(self.feed(self.peer.send_only(E, b"0")), Ack(E + 40, 2))
+        self.assertEqual(data(40 * 1024), self.mem(0, 40 * 1024))
+        self.assertEqual((41, 40, 40, 1, 1), tuple(self.delta(c) for c in (
+            "rcvd_pkts", "out_of_sequence", "kept_requests", "rx_write_requests",
+            "rx_send_requests")))
+        rules = [t["rule"] for t in self.rpc("trace_read", qp_num=QPN) if t["kind"] == "rx"]
+        self.assertEqual(["RESP-SEQ-01"] + 39 * ["RESP-SEQ-14"] + ["RESP-01"] +
+                         40 * ["RESP-05"], rules)
 
     def test_RESP_SEQ_14_reads_what_the_write_before_it_wrote(self):
         self.keeping()

@@ -291,6 +291,31 @@ RESP_SEQ_14_kept(void **state)
 	loan_success(b, WC_RDMA_WRITE);
 }
 
+/* RESP-SEQ-14: more than a burst is kept, and no frame of it is lost: see bed_teardown(). */
+static void
+RESP_SEQ_14_more_than_a_burst(void **state)
+{
+	enum { MESSAGES = PIPELINE_BURST / PARTS + 2 };
+	struct bed *b = *state;
+	const struct tx_queue *q = loan_queue(b);
+
+	b->qp->resp.knobs |= RESP_KNOB_KEEP;
+	b->qp->resp.epsn = psn(S);
+	loan_post(b, WR_RDMA_WRITE, FROM, TO, 64);
+	for (uint32_t i = 0; i < MESSAGES; i++)
+		loan_post(b, WR_RDMA_WRITE, FROM, TO, MSG);
+	for (uint32_t i = 0; i < 3; i++) /* 16 packets of a queue pair each */
+		stage_request(b->w);
+	assert_int_equal(q->tail - q->head, 1 + MESSAGES * PARTS);
+	rte_pktmbuf_free(q->m[b->w->tx[b->w->wires_n].head++]);
+	worker_poll(b->w, b->now);
+	assert_int_equal(qp_stat(b->qp, STAT_kept_requests), MESSAGES * PARTS);
+	loan_turns(b, 4);
+	assert_memory_equal(b->memory + TO, b->memory + FROM, MSG);
+	for (uint32_t i = 0; i <= MESSAGES; i++)
+		loan_success(b, WC_RDMA_WRITE);
+}
+
 /* A READ that fails at its place, and one whose place is partly none: nothing on loan is left. */
 static void
 no_place(void **state)
@@ -318,6 +343,7 @@ main(void)
 		LOAN_TEST(the_window_ends),
 		LOAN_TEST(the_mailbox_comes_last),
 		LOAN_TEST(RESP_SEQ_14_kept),
+		LOAN_TEST(RESP_SEQ_14_more_than_a_burst),
 		LOAN_TEST(no_place),
 	};
 

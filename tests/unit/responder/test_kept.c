@@ -135,6 +135,40 @@ RESP_SEQ_14_full_path(void **state)
 	assert_true(responder_is_fast_gap(&s.r, &s.pkt));
 }
 
+/* RESP-SEQ-14: whom the short way keeps the full path keeps as well, and nobody else. */
+static void
+RESP_SEQ_14_short_way(void **state)
+{
+	const struct spec rows[] = {
+		{ SEND_ONLY(E, 4) },
+		{ SEND_ONLY(E - 1, 4) },
+		{ SEND_ONLY(E + 1, 4) },
+		{ WRITE_ONLY(E + PLACES - 1, 4) },
+		{ WRITE_ONLY(E + PLACES, 4) },
+		{ READ(E + 2, 4) },
+		{ .op = OP_RC_ACKNOWLEDGE, .psn = E + 1 },
+	};
+	uint32_t kept = 0;
+
+	(void)state;
+	for (uint32_t how = 0; how < 4; how++) /* a gap; told of; behind an RNR NAK; no knob */
+		for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+			struct bed s;
+			bool is;
+
+			keeping(&s);
+			s.r.latched = how != 0;
+			s.r.rnr_until = how == 2 ? s.now + 1 : 0;
+			s.r.knobs = how == 3 ? 0 : RESP_KNOB_KEEP;
+			make_pkt(&s, &rows[i]);
+			is = responder_keeps(&s.r, &s.pkt);
+			feed_spec(&s, rows[i]);
+			assert_int_equal(is, s.v.act == ACT_KEEP);
+			kept += is;
+		}
+	assert_int_equal(kept, 3);
+}
+
 /* ---- the places ------------------------------------------------------------------------------ */
 
 static uint32_t things[4 * PLACES];
@@ -234,6 +268,7 @@ main(void)
 		cmocka_unit_test(RESP_RNR_05_not_kept),
 		cmocka_unit_test(RESP_SEQ_15_next_gap),
 		cmocka_unit_test(RESP_SEQ_14_full_path),
+		cmocka_unit_test(RESP_SEQ_14_short_way),
 		cmocka_unit_test(RESP_SEQ_14_in_order),
 		cmocka_unit_test(RESP_SEQ_14_two_copies),
 		cmocka_unit_test(RESP_SEQ_14_passed),
