@@ -134,7 +134,8 @@ post_recv(const uint8_t *s)
 	else if (q->plan->srq >= 0)
 		ring = &fw.srq[q->plan->srq].post.ring;
 	else if (q->qp == NULL || atomic_load(&q->qp->state) == QPS_RESET ||
-		 (q->plan->how & (PLAN_FEED | PLAN_COMPACT)) != 0)
+		 (q->plan->how & PLAN_FEED) != 0 ||
+		 ((q->plan->how & PLAN_COMPACT) != 0 && q->qp->work == NULL))
 		return;
 	for (uint32_t k = 0; k <= s[2] % ENTRIES && fw.serial < SERIALS; k++) {
 		struct ring_recv_wqe *w = ring_produce_slot(ring, ENTRIES);

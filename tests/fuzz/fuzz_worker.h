@@ -10,6 +10,7 @@
  * fuzz_worker_bed.c     EAL, workers, and what is looked at after each turn
  * fuzz_worker_port.c    two ports; the second one has priorities, and may be impaired
  * fuzz_worker_make.c    QPs, regions, windows, handles, groups: made anew for each input
+ * fuzz_worker_client.c  a client that ends, rings of compact QPs, knobs
  * fuzz_worker_packet.c  frames for the QPs, valid ones and others
  *
  * Owner:   tests only; one thread, a clock that only the program moves.
@@ -97,12 +98,24 @@ struct queue {
 	size_t len;
 };
 
+/** Instead of the plan's, from the next attach on. */
+struct knobs {
+	bool on;
+	uint16_t resp, req; /* RESP_KNOB_*, REQ_KNOB_* */
+	uint32_t flags;     /* QPF_* */
+	uint32_t window;
+	uint8_t ackreq_interval;
+	uint8_t timeout;
+	uint8_t cc; /* with PLAN_RATE: a preset and more, see knobs_rate() */
+};
+
 struct qp_bed {
 	const struct plan *plan;
 	struct qp *qp;
 	struct queue sq;
 	struct queue rq;
 	uint8_t worker;
+	struct knobs knobs;
 };
 
 struct worker_bed {
@@ -143,12 +156,13 @@ struct bed {
 	struct rte_mempool *pool;
 	ns_t now;
 	uint64_t cookie;
-	uint32_t serial; /* the next work request's */
-	bool scribbled;  /* the client wrote to its areas: it has itself to blame */
-	bool stuck;      /* the ports take nothing */
-	bool away;       /* the client polls no completions */
-	bool impaired;   /* the wire of the second port */
-	uint8_t floods;  /* so far */
+	uint32_t serial;  /* the next work request's */
+	bool scribbled;   /* the client wrote to its areas: it has itself to blame */
+	bool stuck;       /* the ports take nothing */
+	bool away;        /* the client polls no completions */
+	bool impaired;    /* the wire of the second port */
+	uint8_t floods;   /* so far */
+	uint32_t srq_ids; /* so far */
 	struct {
 		struct qp_bed *q; /* NULL: none */
 		uint8_t to;
@@ -207,6 +221,19 @@ struct wire_path bed_path(uint32_t i, bool of_peer);
 /** The same of the path that it may migrate to. */
 struct wire_path bed_alternate(bool of_peer);
 void bed_resize(uint32_t i);
+/** As the control lcore would move the QP to this state. */
+struct qp_attr bed_attributes(uint32_t i, uint8_t to);
+/** Its work requests, of a compact QP: something is going to be posted to it. */
+void bed_work(uint32_t i);
+/** The client ends while its QPs do what they do; then there is another one. */
+void bed_death(const uint8_t *s);
+/** The client's doorbells; its SRQs, which are empty. */
+void bed_bells(uint32_t worker);
+void bed_srqs(void);
+/** Other knobs; the QP is made anew. */
+void bed_knobs(uint32_t i, const uint8_t *s);
+/** ... as they are wanted now. */
+void bed_knobs_set(struct qp *qp, uint32_t i);
 /** The number of QP i, attached or not. */
 uint32_t bed_qpn(uint32_t i);
 /** A group's address; bit 0 of `group`: IPv6. */
@@ -254,6 +281,9 @@ enum {
 	C_IMPAIR,
 	C_RESIZE,
 	C_MODIFY,
+	C_WORK,
+	C_DEATH,
+	C_KNOBS,
 	C_N
 };
 void control_step(const uint8_t s[STEP]);

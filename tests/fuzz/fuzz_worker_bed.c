@@ -299,6 +299,12 @@ open_queues(void)
 		atomic_store(&cq->producer, CQ_PRODUCER_ANY);
 	}
 	memset(&fw.srqs, 0, sizeof(fw.srqs));
+	bed_srqs();
+}
+
+void
+bed_srqs(void)
+{
 	for (uint32_t i = 0; i < SRQS; i++) {
 		struct queue *post = &fw.srq[i].post;
 		struct qp_srq *q = &fw.srq[i].q;
@@ -307,7 +313,7 @@ open_queues(void)
 		memset(post->mem, 0, post->len);
 		ring_srq_attach(&q->ring, post->mem, ENTRIES, ring_recv_stride(SGES));
 		ring_srq_producer(&q->ring, &post->ring);
-		q->id = 70 + i;
+		q->id = 70 + ++fw.srq_ids;
 		q->pd = PD;
 		q->max_sge = SGES;
 		q->num = i;
@@ -317,6 +323,18 @@ open_queues(void)
 		if (i != 0)
 			bed_srq(i, true);
 	}
+}
+
+void
+bed_bells(uint32_t worker)
+{
+	struct worker_bed *b = &fw.w[worker];
+
+	memset(&b->client, 0, sizeof(b->client));
+	memset(b->bells_mem, 0, ring_bells_size(BELLS));
+	b->client.id = CLIENT;
+	ring_bells_attach(&b->client.bells, b->bells_mem, BELLS);
+	ring_bells_attach(&b->bells, b->bells_mem, BELLS);
 }
 
 static void
@@ -331,11 +349,7 @@ open_worker(uint32_t i)
 	b->conf.mcasts = fw.mcasts;
 	b->w = worker_create(&b->conf);
 	FUZZ_CHECK(b->w != NULL);
-	memset(&b->client, 0, sizeof(b->client));
-	memset(b->bells_mem, 0, ring_bells_size(BELLS));
-	b->client.id = CLIENT;
-	ring_bells_attach(&b->client.bells, b->bells_mem, BELLS);
-	ring_bells_attach(&b->bells, b->bells_mem, BELLS);
+	bed_bells(i);
 	m.client.client = &b->client;
 	m.cookie = ++fw.cookie;
 	FUZZ_CHECK(mbox_send_down(&b->mbox, &m) == 0);
@@ -359,6 +373,9 @@ bed_open(void)
 	fw.serial = 0;
 	fw.scribbled = fw.stuck = fw.away = fw.impaired = false;
 	fw.floods = 0;
+	fw.srq_ids = 0;
+	for (uint32_t i = 0; i < QPS; i++)
+		fw.q[i].knobs = (struct knobs){ .on = false };
 	memcpy(fw.arena, arena_fill, ARENA);
 	fw.qps = qp_table_create(64, 0);
 	fw.mem = mem_table_create(64);

@@ -107,6 +107,15 @@ control_step(const uint8_t s[STEP])
 	case C_MODIFY:
 		bed_modify(s[2] % QPS, s);
 		break;
+	case C_WORK:
+		bed_work(s[2] % QPS);
+		break;
+	case C_DEATH:
+		bed_death(s);
+		break;
+	case C_KNOBS:
+		bed_knobs(s[2] % QPS, s);
+		break;
 	case C_RESIZE:
 		bed_resize(s[2] % CQS);
 		break;

@@ -302,6 +302,8 @@ bed_attach(uint32_t i)
 		q->qp->resp.knobs |= RESP_KNOB_KEEP;
 		q->qp->req.knobs |= REQ_KNOB_PATCH;
 	}
+	if (q->knobs.on)
+		bed_knobs_set(q->qp, i);
 }
 
 void
@@ -325,8 +327,8 @@ bed_detach(uint32_t i)
 	q->qp = NULL;
 }
 
-static struct qp_attr
-attributes(uint32_t i, uint8_t to)
+struct qp_attr
+bed_attributes(uint32_t i, uint8_t to)
 {
 	const struct qp_bed *q = &fw.q[i];
 	const struct plan *p = q->plan;
@@ -342,7 +344,7 @@ attributes(uint32_t i, uint8_t to)
 		.min_rnr_timer = 1,
 		.max_dest_rd_atomic = 4,
 		.max_rd_atomic = 4,
-		.timeout = 8,
+		.timeout = q->knobs.on ? q->knobs.timeout : 8,
 		.retry_cnt = 2,
 		.rnr_retry = 2,
 		.qkey = QKEY,
@@ -382,7 +384,7 @@ bed_state(uint32_t i, uint8_t to)
 		return;
 	if (fw.moving.q == q)
 		bed_moved();
-	a = attributes(i, to);
+	a = bed_attributes(i, to);
 	if (!qp_transition_attrs(p->type, a.cur_qp_state, to, &required, &optional))
 		return;
 	if (p->type == QPT_UD && to == QPS_INIT)
@@ -414,7 +416,7 @@ bed_modify(uint32_t i, const uint8_t *s)
 
 	if (q->qp == NULL || fw.moving.q == q)
 		return;
-	a = attributes(i, atomic_load(&q->qp->state));
+	a = bed_attributes(i, atomic_load(&q->qp->state));
 	if ((s[5] & 0x80) != 0) {
 		note(q, &a, s);
 		return;
