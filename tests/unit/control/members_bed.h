@@ -105,6 +105,12 @@ static UNUSED struct {
 	uint8_t bits;
 } wrong;
 
+/** The same, done to a frame that is complete. */
+static UNUSED struct {
+	uint32_t at;
+	uint8_t bits;
+} spoil;
+
 /** IGMP of `len` bytes to 224.0.0.1, its checksums made right. */
 static UNUSED void
 ask4(const uint8_t *igmp, uint32_t len, uint16_t tci)
@@ -143,6 +149,7 @@ ask6(const uint8_t *mld, uint32_t len)
 	memcpy(f + sizeof(head), mld, len);
 	f[wrong.at] ^= wrong.bits;
 	be16_store(f + sizeof(head) + 2, sum6(f + 14, mld, len));
+	f[spoil.at] ^= spoil.bits;
 	feed(f, (uint32_t)sizeof(head) + len);
 }
 

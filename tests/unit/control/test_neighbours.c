@@ -149,6 +149,7 @@ forgotten_ones_leave_room(void **state UNUSED)
 		assert_int_equal(net.neighs.n, NEIGH_LEARNED);
 		neigh_flush(&net, -1);
 		assert_int_equal(net.neighs.n, 0);
+		assert_true(TAILQ_EMPTY(&net.neighs.young)); /* nobody looks at them later */
 	}
 }
 
