@@ -148,7 +148,8 @@ post_recv(const uint8_t *s)
 		ring_recv_fill(w, number(), sge, n);
 		ring_produce_commit(ring);
 	}
-	if (ring == &q->rq.ring && atomic_load(&q->qp->state) == QPS_ERR)
+	/* As the library does: the worker asks for it in ERR, and where credits are few. */
+	if (ring == &q->rq.ring && atomic_load(&ring->sh->alert) != 0)
 		ring_bell(i, ring, bed_qpn(i) | RING_BELL_RECV);
 }
 

@@ -6,7 +6,7 @@
  *
  * fuzz_worker.c         the program that an input is: steps of the client and of time
  * fuzz_worker_control.c what the control lcore does in it
- * fuzz_worker_seeds.c   built-in programs
+ * fuzz_worker_seeds.c   built-in programs, and fuzz_worker_more.c
  * fuzz_worker_bed.c     EAL, workers, and what is looked at after each turn
  * fuzz_worker_port.c    two ports; the second one has priorities, and may be impaired
  * fuzz_worker_make.c    QPs, regions, windows, handles, groups: made anew for each input

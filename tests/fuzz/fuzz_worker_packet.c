@@ -103,6 +103,9 @@ fill(const struct qp_bed *q, const uint8_t *s, struct wire_fields *f)
 	f->payload_len = length_of(q->plan, s[4]);
 	f->reth = (struct wire_reth){ address_of(s[5]), key_of(s[5]),
 		s[4] < 0x80 ? f->payload_len : (uint32_t)s[4] << (s[6] & 31) };
+	/* Without this few READs and ATOMICs would be served, and no CNP. */
+	if ((s[7] & HOW_FLIP) == 0 && !op_has(wire_opcodes[f->opcode].flags, OPF_PAYLOAD))
+		f->payload_len = f->opcode == OP_CNP ? WIRE_CNP_PAYLOAD_LEN : 0;
 	f->atomiceth = (struct wire_atomiceth){
 		.va = address_of(s[5]) & ~UINT64_C(7), .rkey = key_of(s[5]), .swap_add = s[6]
 	};
@@ -148,6 +151,7 @@ packet(const struct qp_bed *q, const uint8_t *s, uint32_t behind)
 	f.flags = (uint8_t)(((s[7] & HOW_ACKREQ) != 0 ? PKT_ACKREQ : 0) |
 			    ((s[7] & HOW_SE) != 0 ? PKT_SE : 0));
 	f.flags |= migrates && (s[5] & 0x80) != 0 ? PKT_MIGREQ : 0;
+	f.flags |= f.opcode == OP_CNP ? PKT_BECN : 0;
 	if ((s[7] & HOW_CE) != 0)
 		path.tos |= 3;
 	if ((s[7] & HOW_GROUP) != 0) {

@@ -1,24 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Built-in programs. */
-#include "fuzz_worker.h"
-
-struct program {
-	uint8_t *at, *end;
-};
-
-enum { MORE = 16 + QPS + 2 * C_N };
-enum { FIRST = 5 /* byte 6 of a send: the first region, an SRQ of type XRC */ };
-
-#define PUT(p, ...) put(p, (const uint8_t[STEP]){ __VA_ARGS__ })
-
-static void
-put(struct program *p, const uint8_t *s)
-{
-	if (p->at + STEP > p->end)
-		return;
-	memcpy(p->at, s, STEP);
-	p->at += STEP;
-}
+#include "fuzz_worker_seeds.h"
 
 /** Every request that there is, to the other end, which has receives. */
 static void
@@ -31,6 +13,7 @@ all_requests(struct program *p, uint8_t from, uint8_t to)
 
 	PUT(p, K_RECV, to, 15, 0, 9, 0);
 	PUT(p, K_RECV, POST_SRQ - 1, 15, 0, 9, 0);
+	PUT(p, K_RECV, POST_SRQ - 2, 15, 0, 9, 0); /* FIRST is of this one */
 	PUT(p, K_SEND, from, WR_SEND, SEND_INLINE | SEND_SIGNALED, 40, 0, FIRST, 1);
 	for (uint8_t i = 0; i < sizeof(ops); i++) {
 		const bool atomic =
@@ -263,83 +246,6 @@ changes(struct program *p, uint8_t qp)
 	PUT(p, K_TIME, 2, 200, 15);
 }
 
-/** The client ends while all of its QPs send and receive; the next one goes on, and ends. */
-static void
-deaths(struct program *p, uint8_t n)
-{
-	for (uint8_t again = 0; again < 2; again++) {
-		PUT(p, K_PORT, n % 2, 0);
-		for (uint8_t i = 0; i < QPS; i++) {
-			const uint8_t op = i % 3 == n ? WR_RDMA_READ : WR_SEND;
-
-			PUT(p, K_RECV | LATER, i, 7, 0, 9, 0);
-			PUT(p, K_SEND | (i % 4 == 3 ? 0 : LATER), i, op, SEND_SIGNALED, 0x19, 0,
-				FIRST, 1);
-			PUT(p, K_PACKET | LATER, 2 * QPS + i, i % 2 == 0 ? 0 : 6, 0, 14, 0, 1,
-				HOW_ACKREQ);
-			PUT(p, K_PACKET | LATER, 2 * QPS + i, i % 2 == 0 ? 12 : 1, 1, 14, 0, 1,
-				HOW_ACKREQ | HOW_RUN);
-		}
-		PUT(p, K_CONTROL | LATER, C_MOVE, 14 + n);
-		PUT(p, K_CONTROL | LATER, C_DEATH, 0, n == 0 ? 0 : 0x55 << n % 2, 2 * n);
-		PUT(p, K_PACKET, 0, 4, 0, 9, 0, 0, HOW_ACKREQ);
-		PUT(p, K_TIME, 1, 50, 5);
-	}
-	PUT(p, K_TIME, 2, 200, 15);
-}
-
-/** A compact QP before and after it has what it posts with. */
-static void
-compacts(struct program *p)
-{
-	const uint8_t qp = QPS - 1;
-
-	for (uint8_t n = 0; n < 4; n++) {
-		PUT(p, K_PACKET, qp, 4, 0, 5, 0, 0, HOW_ACKREQ);
-		PUT(p, K_PACKET, qp, 9, 0, 4, 0, 0, HOW_ACKREQ);
-		PUT(p, K_CONTROL, C_WORK, qp);
-		PUT(p, K_RECV, qp, 15, 0, 9, 0);
-		for (uint8_t k = 0; k < 7; k++) {
-			PUT(p, K_SEND, qp, k, SEND_SIGNALED, k < 5 ? 0x17 : 0x12, 0, FIRST, 1);
-			PUT(p, K_PACKET, qp, 0x11, 0x70, 0, 0, 0x1f, 0);
-		}
-		PUT(p, K_PACKET, 2 * QPS + qp, 4, 0, 5, 0, 0, HOW_ACKREQ | HOW_RUN);
-		PUT(p, K_PACKET, qp, 0, 0, 14, 0, 0, HOW_ACKREQ);
-		PUT(p, K_CONTROL, n == 0 ? C_MOVE : C_STATE, qp, n == 1 ? QPS_ERR : QPS_RESET);
-		PUT(p, K_RECV, qp, 15, 0, 9, 0);
-		PUT(p, K_SEND, qp, WR_SEND, SEND_SIGNALED, 0x17, 0, FIRST, 1);
-		PUT(p, K_CONTROL, C_MOVED);
-		PUT(p, K_CONTROL, n == 3 ? C_DETACH : C_STATE, qp, QPS_INIT);
-		PUT(p, K_CONTROL, C_STATE, qp, QPS_RTR);
-		PUT(p, K_CONTROL, C_STATE, qp, QPS_RTS);
-	}
-	PUT(p, K_CONTROL, C_ATTACH, qp);
-	PUT(p, K_PACKET, qp, 4, 0, 5, 0, 0, HOW_ACKREQ);
-}
-
-/** Requests and answers with other knobs: in order, with gaps, with losses and marks. */
-static void
-other_knobs(struct program *p, uint8_t qp, uint8_t n)
-{
-	PUT(p, K_CONTROL, C_KNOBS, qp, 0x11 * n, 0x10 * n + 8 * (n % 2), 0x29 * n, n << 3 | n % 4,
-		3 + 8 * n);
-	PUT(p, K_RECV, qp, 15, 0, 9, 0);
-	for (uint8_t k = 0; k < 16; k++) {
-		PUT(p, K_SEND | LATER, qp, k % 7, SEND_SIGNALED, k % 7 < 5 ? 0x1a : 0x12, 0, FIRST,
-			1);
-		PUT(p, K_SEND, qp, k % 5, 0, 0x1a, 0, FIRST, 1);
-		PUT(p, K_PACKET | LATER, 2 * QPS + qp,
-			k % 3 == 0   ? 4
-			: k % 3 == 1 ? 10
-				     : 12,
-			k % 4 == 3 ? 2 : 0, 4, 0, 0, HOW_ACKREQ | HOW_RUN | (k % 5) / 4 * HOW_CE);
-		PUT(p, K_PACKET, qp, k % 5 == 4 ? 0x7f : 0x0d + k % 5, k % 2 * 0x70, 9, 1,
-			k < 11 ? 0x1f : 0x60 + k % 3, 0);
-		PUT(p, K_TIME, k % 2, k * 16, 3);
-	}
-	PUT(p, K_TIME, 2, 200, 15);
-}
-
 /** More comes than is served, of two peers; completions are not polled, and buffers are few. */
 static void
 floods(struct program *p, uint8_t a, uint8_t b, uint8_t op)
@@ -365,7 +271,6 @@ fuzz_seed(unsigned int index, uint8_t *buf, size_t room)
 	static const uint8_t many[][3] = { { 0, 13, 4 }, { 14, 13, 10 }, { 14, 18, 12 },
 		{ 18, 19, 4 }, { 6, 17, 0 } };
 	static const uint8_t changing[] = { 0, 18, QPS - 3, 15 };
-	static const uint8_t knobbed[] = { 0, 15, 18, 13 };
 	struct program p = { buf, buf + room };
 
 	if (index < 10)
@@ -389,12 +294,8 @@ fuzz_seed(unsigned int index, uint8_t *buf, size_t room)
 		migrations(&p);
 	else if (index < MORE + 16)
 		changes(&p, changing[index - MORE - 12]);
-	else if (index < MORE + 19)
-		deaths(&p, (uint8_t)(index - MORE - 16));
-	else if (index == MORE + 19)
-		compacts(&p);
-	else if (index < MORE + 36)
-		other_knobs(&p, knobbed[index % 4], (uint8_t)(index - MORE - 20));
+	else if (index >= MORE + 16)
+		more_programs(&p, index - MORE - 16);
 	/* With all registers, narrow ones, none: width_of(). */
 	for (uint32_t n = p.at != buf ? index % 3 : 0; n != 0 && p.at != p.end; n--)
 		*p.at++ = 0;
