@@ -98,7 +98,7 @@ static inline uint32_t
 wheel_advance(struct wheel *w, tick_t now, struct wheel_node **out, uint32_t max)
 {
 	if (LIKELY(now < w->next)) {
-		ASSERT(w->pending == WHEEL_NO_SLOT);
+		ASSERT(w->pending == WHEEL_NO_SLOT || now < w->cur);
 		if (now > w->cur)
 			w->cur = now;
 		return 0;
