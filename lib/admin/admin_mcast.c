@@ -243,6 +243,21 @@ admin_mcast_attach(
 }
 
 int
+admin_mcast_attach_at(struct admin *adm, struct admin_qp *rec, int16_t port,
+	const struct conf_ip *group, struct refusal *r)
+{
+	const int16_t had = rec->port;
+	int rc;
+
+	if (had < 0)
+		rec->port = port;
+	rc = admin_mcast_attach(adm, rec, group, r);
+	if (rc != 0)
+		rec->port = had;
+	return rc;
+}
+
+int
 admin_mcast_detach(
 	struct admin *adm, struct admin_qp *rec, const struct conf_ip *group, struct refusal *r)
 {

@@ -28,6 +28,9 @@ struct admin_mcast {
  */
 int admin_mcast_attach(
 	struct admin *adm, struct admin_qp *rec, const struct conf_ip *group, struct refusal *r);
+/** @param port of a QP that has none yet, in RESET, or -1. @return as admin_mcast_attach(). */
+int admin_mcast_attach_at(struct admin *adm, struct admin_qp *rec, int16_t port,
+	const struct conf_ip *group, struct refusal *r);
 /** Not any more. @return 0 or a refusal: it is no member. */
 int admin_mcast_detach(
 	struct admin *adm, struct admin_qp *rec, const struct conf_ip *group, struct refusal *r);

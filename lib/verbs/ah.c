@@ -155,7 +155,9 @@ ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 	int rc;
 
 	memcpy(group.raw, gid->raw, sizeof(group.raw));
-	rc = rl_attach_mcast(((struct vl_qp *)qp)->rl, &group, lid);
+	(void)lid;
+	/* As the kernel: also before the queue pair is told its port. */
+	rc = rl_attach_mcast_at(((struct vl_qp *)qp)->rl, &group, vl_context_of(qp->context)->port);
 	/* The kernel says yes to a member. */
 	return vl_result(rc != -EEXIST ? rc : 0);
 }

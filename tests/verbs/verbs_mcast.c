@@ -41,7 +41,8 @@ main(void)
 	CHECK(d.max_mcast_grp > 1 && d.max_mcast_qp_attach == d.max_mcast_grp);
 	init.send_cq = init.recv_cq = e[0].cq;
 	CHECK((ud = ibv_create_qp(e[0].pd, &init)) != NULL);
-	CHECK(said(ibv_attach_mcast(ud, &group, 0)) == EINVAL); /* it has no port yet */
+	CHECK(said(ibv_attach_mcast(ud, &host, 0)) == EINVAL);
+	CHECK(ibv_attach_mcast(ud, &group, 0) == 0); /* as the kernel's: in RESET, too */
 	CHECK(ibv_modify_qp(ud, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY) ==
 		0);
 	CHECK(ibv_attach_mcast(ud, &group, 0) == 0);

@@ -29,6 +29,8 @@ struct sockaddr;
  * them kept for other users and the operator.
  */
 int rl_attach_mcast(struct rl_qp *qp, const union rl_gid *gid, uint16_t lid);
+/** The same in RESET, too, for a queue pair that has no port yet: it has this one from now on. */
+int rl_attach_mcast_at(struct rl_qp *qp, const union rl_gid *gid, uint8_t port_num);
 /** @return -EINVAL: it is no member. */
 int rl_detach_mcast(struct rl_qp *qp, const union rl_gid *gid, uint16_t lid);
 
