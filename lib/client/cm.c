@@ -138,6 +138,8 @@ rl_cm_destroy_id(struct rl_cm_id *pub)
 	struct cm_id *id = cm_id_of(pub);
 	struct cm_channel *ch = (struct cm_channel *)pub->channel;
 
+	if (id->bound != 0)
+		client_call_handle(ctx, "client_cm_destroy", id->bound);
 	client_lock(ctx);
 	if (id->handle != 0)
 		client_cm_call(ctx, id, "client_cm_destroy");
@@ -319,18 +321,19 @@ take_port(struct sockaddr_storage *to, json_t *result)
 
 /* Programs tell their peers of it before they listen. @return 0 or -errno. */
 static int
-bind_port(struct context *ctx, const struct cm_id *id, struct sockaddr_storage *to)
+bind_port(struct context *ctx, struct cm_id *id, struct sockaddr_storage *to)
 {
-	json_t *result;
+	json_t *result, *params = place_json(id, to);
 	int rc;
 
-	if (id->reuse && client_cm_port(to) != 0)
-		return 0;
+	json_object_set_new(params, "reuse", json_boolean(id->reuse));
 	client_lock(ctx);
-	rc = client_call(ctx, "client_cm_bind", place_json(id, to), -1, &result);
-	client_unlock(ctx);
-	if (rc == 0)
+	rc = client_call(ctx, "client_cm_bind", params, -1, &result);
+	if (rc == 0) {
+		id->bound = (uint32_t)json_integer_value(json_object_get(result, "handle"));
 		take_port(to, result);
+	}
+	client_unlock(ctx);
 	return rc;
 }
 
@@ -402,10 +405,12 @@ rl_cm_listen(struct rl_cm_id *pub, int backlog)
 	params = place_json(id, &id->local);
 	json_object_set_new(params, "backlog", json_integer(backlog > 0 ? backlog : 0));
 	json_object_set_new(params, "qp_type", json_string(types[pub->qp_type]));
+	json_object_set_new(params, "bound", json_integer(id->bound));
 	client_lock(ctx);
 	rc = client_call(ctx, "client_cm_listen", params, -1, &result);
 	if (rc == 0) {
 		id->handle = (uint32_t)json_integer_value(json_object_get(result, "handle"));
+		id->bound = 0;
 		if (id->local.ss_family == 0)
 			id->local.ss_family = AF_INET;
 		take_port(&id->local, result);

@@ -33,10 +33,11 @@ struct cm_id {
 	struct rl_cm_id pub;
 	TAILQ_ENTRY(cm_id) all;
 	uint32_t handle; /* 0: the dataplane does not know of it */
+	uint32_t bound;  /* the dataplane's id that has its service port, or 0 */
 	bool peers;      /* it is a CONNECT_REQUEST's */
 	bool answered;   /* ... and the answer was given */
 	bool afonly;     /* asked by addresses of its own family alone */
-	bool reuse;      /* may be bound where somebody listens */
+	bool reuse;      /* may be bound where others are that say the same */
 	uint8_t timeout; /* 0: as it is usual */
 	uint8_t tos;
 	bool has_attr;

@@ -143,6 +143,11 @@ client_cm_move(
 	uint32_t asker;
 	int rc;
 
+	if (id->bound != 0) {
+		rc = migrate(ctx, id->bound, to);
+		if (rc != 0)
+			return rc;
+	}
 	if (id->handle != 0) {
 		rc = migrate(ctx, id->handle, to);
 		if (rc != 0)

@@ -330,9 +330,11 @@ uint64_t cm_random(struct cm *cm);
  */
 struct cm_listener *cm_listen(
 	struct cm *cm, uint16_t port, uint64_t service_id, const struct cm_reach *reach, int *rc);
-/** Would such a listener be in the way of one that is there? */
-bool cm_is_listened(
+/** The listener that such a one would be in the way of, or NULL. */
+const struct cm_listener *cm_listener_beside(
 	struct cm *cm, uint16_t port, uint64_t service_id, const struct cm_reach *reach);
+/** Is there an address that both stand for? */
+bool cm_reach_meets(const struct cm_reach *a, const struct cm_reach *b);
 /** @return how many there are. */
 uint32_t cm_listeners(const struct cm *cm);
 /** Its connections live on. */

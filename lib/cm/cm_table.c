@@ -221,9 +221,8 @@ cm_by_own_qpn(struct cm *cm, uint32_t qpn)
 	return NULL;
 }
 
-/* Is there an address that both stand for? */
-static bool
-reach_meets(const struct cm_reach *a, const struct cm_reach *b)
+bool
+cm_reach_meets(const struct cm_reach *a, const struct cm_reach *b)
 {
 	if (a->ip != 0 && b->ip != 0 && a->ip != b->ip)
 		return false;
@@ -237,16 +236,16 @@ listener_at(struct cm *cm, uint16_t port, uint64_t service_id, const struct cm_r
 		struct cm_listener *l = &cm->listeners[i];
 
 		if (l->used && l->service_id == service_id && l->port == port &&
-			reach_meets(&l->reach, reach))
+			cm_reach_meets(&l->reach, reach))
 			return l;
 	}
 	return NULL;
 }
 
-bool
-cm_is_listened(struct cm *cm, uint16_t port, uint64_t service_id, const struct cm_reach *reach)
+const struct cm_listener *
+cm_listener_beside(struct cm *cm, uint16_t port, uint64_t service_id, const struct cm_reach *reach)
 {
-	return listener_at(cm, port, service_id, reach) != NULL;
+	return listener_at(cm, port, service_id, reach);
 }
 
 struct cm_listener *

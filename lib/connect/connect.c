@@ -38,6 +38,7 @@ connect_init(struct connect *cx, struct refusal *r)
 	TAILQ_INIT(&cx->ended);
 	TAILQ_INIT(&cx->clients);
 	TAILQ_INIT(&cx->resolving);
+	TAILQ_INIT(&cx->bound);
 	while (limits.connections < conf->connections)
 		limits.connections <<= 1;
 	if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))

@@ -115,6 +115,7 @@ struct connect {
 	uint32_t ended_n;
 	TAILQ_HEAD(, connect_client) clients;
 	TAILQ_HEAD(, connect_id) resolving; /* neighbours that are asked for */
+	TAILQ_HEAD(, connect_id) bound;     /* that have a service port of their own */
 	uint32_t orphans;                   /* connections whose application is gone */
 	struct {
 		struct connect_inbox at[CONNECT_INBOX];

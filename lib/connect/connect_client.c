@@ -208,8 +208,8 @@ free_id(struct connect_id *id)
 	free(id);
 }
 
-static void
-stop_listening(struct connect *cx, struct connect_id *id)
+void
+connect_id_deaf(struct connect *cx, struct connect_id *id)
 {
 	struct refusal r;
 
@@ -228,7 +228,8 @@ undo(struct connect *cx, struct connect_id *id)
 {
 	struct refusal r;
 
-	stop_listening(cx, id);
+	connect_id_deaf(cx, id);
+	connect_id_unbound(cx, id);
 	connect_id_resolved(cx, id);
 	if (id->ah != NULL)
 		admin_ah_destroy(cx->admin, id->ah);

@@ -53,16 +53,26 @@ struct connect_channel {
 	TAILQ_HEAD(connect_notices, connect_notice) notices;
 };
 
+/** What an id is bound to: no other one is, for as long as it lives. */
+struct connect_bound {
+	bool is;
+	bool reuse; /* but one of those that may share it, until it listens */
+	uint64_t service_id;
+	struct cm_reach reach;
+};
+
 struct connect_id {
 	TAILQ_ENTRY(connect_id) all;
 	TAILQ_ENTRY(connect_id) resolving;
 	STAILQ_ENTRY(connect_id) ending;
+	TAILQ_ENTRY(connect_id) beside;  /* of connect.bound */
 	struct connect_client *client;   /* NULL: gone */
 	struct connect_channel *channel; /* NULL: ended by its application */
 	uint32_t handle;
 	uint32_t notices;               /* that wait */
 	struct connect_notice *request; /* ... one that a peer asks, or NULL */
 	uint32_t listeners;             /* of connect.listeners, charged */
+	struct connect_bound bound;     /* its service port, from before it listens */
 	bool asks;                      /* it is a peer's, who was not accepted */
 	bool pending;                   /* a peer waits for an answer: charged */
 	bool is_resolving;
@@ -129,16 +139,18 @@ struct connect_listen_for {
 	uint16_t service_port; /* 0: any, given back */
 	uint32_t backlog;
 	uint32_t qp_type;
+	bool reuse; /* the port may be that of others who say the same */
 };
 
-/** @return 0 or a refusal. */
+/** @param out in: an id that is bound there, or NULL: a new one. @return 0 or a refusal. */
 int connect_client_listen(struct connect *cx, struct connect_channel *ch, struct connect_client *cl,
 	struct connect_listen_for *q, struct connect_id **out, struct refusal *r);
 /**
- * For an id that is bound before it listens. A service port of 0 becomes one that nobody listens
- * at, another one each time. @return 0 or a refusal: EADDRINUSE, EADDRNOTAVAIL.
+ * An id that has its port before it listens. A service port of 0 becomes one that nobody has,
+ * another one each time. @return 0 or a refusal: EADDRNOTAVAIL, EADDRINUSE.
  */
-int connect_client_bind(struct connect *cx, struct connect_listen_for *q, struct refusal *r);
+int connect_client_bind(struct connect *cx, struct connect_channel *ch, struct connect_client *cl,
+	struct connect_listen_for *q, struct connect_id **out, struct refusal *r);
 /** Ask the peer that the id is resolved to; port, way and `of` are set here. */
 int connect_client_ask(
 	struct connect *cx, struct connect_id *id, struct connect_request *q, struct refusal *r);
@@ -195,6 +207,10 @@ int connect_id_new(struct connect_client *cl, struct connect_channel *ch, struct
 uint32_t connect_client_backlog(const struct owner *o);
 /** No peer waits for the application any more. */
 void connect_id_answered(struct connect_id *id);
+/** It does not listen any more. */
+void connect_id_deaf(struct connect *cx, struct connect_id *id);
+/** Its service port is free. */
+void connect_id_unbound(struct connect *cx, struct connect_id *id);
 /** Its neighbour is not asked for any more. */
 void connect_id_resolved(struct connect *cx, struct connect_id *id);
 /** The application has not heard that this peer asks, and it never will: that is over. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What applications ask for: a way to a peer, listeners, connections, answers to REQs. */
+/* What applications ask for: a way to a peer, connections, answers to REQs. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,10 +8,7 @@
 #include "connect_priv.h"
 
 enum {
-	NOTICES_MAX = 8,    /* of an id: an application that does not fetch them asks no more */
-	EPHEMERAL = 0xc000, /* service ports that nobody asked for by number */
-	EPHEMERAL_MASK = 0x3fff,
-	TRIES = 64,
+	NOTICES_MAX = 8, /* of an id: an application that does not fetch them asks no more */
 };
 
 /* ---- the way to a peer ----------------------------------------------------------------------- */
@@ -114,148 +111,6 @@ connect_client_poll(struct connect *cx)
 		TAILQ_INSERT_TAIL(&cx->resolving, id, resolving);
 	}
 	return n;
-}
-
-/* ---- listeners ------------------------------------------------------------------------------- */
-
-static struct cm_reach
-reach_of(const struct connect_listen_for *q)
-{
-	struct cm_reach reach = { .ip = q->ip_version };
-
-	if (q->ip.family != 0) {
-		reach.ip = q->ip.family;
-		reach.is_one = true;
-		connect_gid(&q->ip, reach.gid);
-	}
-	return reach;
-}
-
-/* The one port that it is for, or -1 for all. @return 0 or a refusal. */
-static int
-port_of(const struct connect *cx, const struct connect_listen_for *q, int *port, struct refusal *r)
-{
-	*port = -1;
-	if (q->ip.family == 0)
-		return 0;
-	*port = env_port_with(cx->env, 0, q->ip.family == 6, q->ip.addr);
-	return *port >= 0 ? 0 : refuse(r, EADDRNOTAVAIL, "ip: no port has this address");
-}
-
-static int
-listen_on(struct connect *cx, struct connect_id *id, const struct connect_listen_for *q,
-	uint16_t port, struct refusal *r)
-{
-	struct conf_cm_listen *conf = calloc(1, sizeof(*conf));
-	const struct cm_reach reach = reach_of(q);
-	int rc;
-
-	if (conf == NULL)
-		return refuse(r, ENOMEM, "out of memory");
-	owner_name(id->client->owner, "listener", conf->name);
-	snprintf(conf->port, sizeof(conf->port), "%s", cx->env->w.conf->ports[port].name);
-	conf->ps = q->ps;
-	conf->service_port = q->service_port;
-	conf->accept = CONF_ACCEPT_ASK;
-	conf->backlog = q->backlog;
-	conf->qp.qp_type = q->qp_type;
-	rc = owner_charge(id->client->owner, OWNER_CM_LISTENERS, 1, r);
-	if (rc == 0) {
-		rc = connect_listen_for(cx, conf, &reach, id, r);
-		if (rc != 0)
-			owner_uncharge(id->client->owner, OWNER_CM_LISTENERS, 1);
-	}
-	if (rc == 0)
-		id->listeners++;
-	free(conf);
-	return rc;
-}
-
-static int
-listen_all(struct connect *cx, struct connect_id *id, const struct connect_listen_for *q,
-	struct refusal *r)
-{
-	int port, rc = port_of(cx, q, &port, r);
-
-	for (uint32_t i = 0; i < cx->env->w.ports_n && rc == 0; i++)
-		if (port < 0 || port == (int)i)
-			rc = listen_on(cx, id, q, (uint16_t)i, r);
-	return rc;
-}
-
-static bool
-is_taken(const struct connect *cx, uint16_t port)
-{
-	for (uint32_t i = 0; i < CM_LISTENERS; i++)
-		if (cx->listeners[i].l != NULL && cx->listeners[i].conf.service_port == port)
-			return true;
-	return false;
-}
-
-/* One after the other: who is told of one has time until all others were told to somebody. */
-static uint16_t
-free_port(struct connect *cx)
-{
-	uint16_t port;
-
-	if (cx->next_port == 0)
-		cx->next_port = (uint16_t)(EPHEMERAL | (cm_random(&cx->cm) & EPHEMERAL_MASK));
-	do {
-		port = cx->next_port;
-		cx->next_port = EPHEMERAL | ((port + 1) & EPHEMERAL_MASK);
-	} while (is_taken(cx, port));
-	return port;
-}
-
-int
-connect_client_bind(struct connect *cx, struct connect_listen_for *q, struct refusal *r)
-{
-	const struct cm_reach reach = reach_of(q);
-	int port, rc = port_of(cx, q, &port, r);
-
-	if (rc == 0 && q->service_port == 0) {
-		q->service_port = free_port(cx);
-		return 0;
-	}
-	for (uint32_t i = 0; i < cx->env->w.ports_n && rc == 0; i++)
-		if ((port < 0 || port == (int)i) &&
-			cm_is_listened(&cx->cm, (uint16_t)i,
-				connect_service_id(q->ps, q->service_port), &reach))
-			rc = refuse(r, EADDRINUSE, "somebody listens at service port %u",
-				q->service_port);
-	return rc;
-}
-
-static void
-stop(struct connect *cx, struct connect_id **id)
-{
-	connect_id_destroy(cx, *id);
-	*id = NULL;
-}
-
-int
-connect_client_listen(struct connect *cx, struct connect_channel *ch, struct connect_client *cl,
-	struct connect_listen_for *q, struct connect_id **out, struct refusal *r)
-{
-	const bool any = q->service_port == 0;
-	struct connect_id *id;
-	int rc;
-
-	for (uint32_t i = 0;; i++) {
-		if (any)
-			q->service_port = free_port(cx);
-		rc = connect_id_new(cl, ch, &id, r);
-		if (rc != 0)
-			return rc;
-		rc = listen_all(cx, id, q, r);
-		if (rc == 0)
-			break;
-		stop(cx, &id);
-		if (rc != -EADDRINUSE || !any || i == TRIES)
-			return rc;
-	}
-	*out = id;
-	return 0;
 }
 
 /* ---- connections ----------------------------------------------------------------------------- */

@@ -28,6 +28,8 @@ struct p_cm_listen {
 	uint32_t channel;
 	struct conf_ip ip;
 	uint32_t ip_version, ps, service_port, backlog, qp_type;
+	uint32_t bound; /* handle of client_cm_bind; 0: it is not bound yet */
+	bool reuse;
 };
 
 struct p_cm_terms {
@@ -87,6 +89,8 @@ static const struct conf_field listen_rows[] = {
 	P_U32(p_cm_listen, service_port, 0, UINT16_MAX, P_DEFAULT(0)),
 	P_U32(p_cm_listen, backlog, 0, UINT32_MAX, P_DEFAULT(0)),
 	P_ENUM(p_cm_listen, qp_type, conf_names_qp_type, P_DEFAULT(QPT_RC)),
+	P_U32(p_cm_listen, bound, 0, UINT32_MAX, P_DEFAULT(0)),
+	P_BOOL(p_cm_listen, reuse, P_DEFAULT(0)),
 };
 static const struct conf_table listen_table = P_TABLE(p_cm_listen, listen_rows, "params");
 
@@ -278,7 +282,8 @@ listen_for(const struct p_cm_listen *p)
 		.ps = p->ps,
 		.service_port = (uint16_t)p->service_port,
 		.backlog = p->backlog,
-		.qp_type = p->qp_type };
+		.qp_type = p->qp_type,
+		.reuse = p->reuse };
 }
 
 static int
@@ -288,7 +293,7 @@ id_listen(struct rpc_call *call)
 	struct connect_listen_for q = listen_for(p);
 	struct connect_client *cl = client_of(call);
 	struct connect_channel *ch;
-	struct connect_id *id;
+	struct connect_id *id = NULL;
 	struct refusal r;
 	uint32_t most;
 
@@ -302,7 +307,10 @@ id_listen(struct rpc_call *call)
 	if (q.backlog == 0 || q.backlog > most)
 		q.backlog = most;
 	ch = connect_channel_find(cl, p->channel, &r);
-	if (ch == NULL || connect_client_listen(call->m->connect, ch, cl, &q, &id, &r) != 0)
+	if (p->bound != 0)
+		id = connect_id_find(cl, p->bound, &r);
+	if (ch == NULL || (p->bound != 0 && id == NULL) ||
+		connect_client_listen(call->m->connect, ch, cl, &q, &id, &r) != 0)
 		return rpc_refused(call, &r);
 	return rpc_result(call, json_pack("{s:I, s:i}", "handle", (json_int_t)id->handle,
 					"service_port", q.service_port));
@@ -312,12 +320,20 @@ id_listen(struct rpc_call *call)
 static int
 id_bind(struct rpc_call *call)
 {
-	struct connect_listen_for q = listen_for(call->params);
+	const struct p_cm_listen *p = call->params;
+	struct connect_listen_for q = listen_for(p);
+	struct connect_client *cl = client_of(call);
+	struct connect_channel *ch;
+	struct connect_id *id;
 	struct refusal r;
 
-	if (connect_client_bind(call->m->connect, &q, &r) != 0)
+	if (cl == NULL)
+		return -1;
+	ch = connect_channel_find(cl, p->channel, &r);
+	if (ch == NULL || connect_client_bind(call->m->connect, ch, cl, &q, &id, &r) != 0)
 		return rpc_refused(call, &r);
-	return rpc_result(call, json_pack("{s:i}", "service_port", q.service_port));
+	return rpc_result(call, json_pack("{s:I, s:i}", "handle", (json_int_t)id->handle,
+					"service_port", q.service_port));
 }
 
 static int

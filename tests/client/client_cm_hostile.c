@@ -44,8 +44,9 @@ listen_at(struct side *s, const char *ip, uint16_t port, int *rc)
 		struct rl_cm_id *id;
 
 		OK(rl_cm_create_id(s->channel, &id, NULL, RL_PS_TCP));
-		OK(rl_cm_bind_addr(id, (struct sockaddr *)&at));
-		*rc = rl_cm_listen(id, 0);
+		*rc = rl_cm_bind_addr(id, (struct sockaddr *)&at);
+		if (*rc == 0)
+			*rc = rl_cm_listen(id, 0);
 		if (*rc == 0)
 			return id;
 		OK(rl_cm_destroy_id(id));

@@ -8,6 +8,7 @@ import time
 import unittest
 
 import programs
+import rdmacm_calls as calls
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "pylib"))
 import jsonrpc  # noqa: E402
@@ -47,157 +48,6 @@ def run(program, *args, **more):
 
 def example(program, *args):
     return programs.start(SOCKET, program, *args)
-
-
-# By ctypes, for the order of calls that no program has.
-CALLS = """
-import ctypes, errno, os, socket, struct, sys
-cm = ctypes.CDLL("librdmacm.so.1", use_errno=True)
-cm.rdma_create_event_channel.restype = ctypes.c_void_p
-cm.rdma_get_src_port.restype = ctypes.c_uint16
-def good(rc):
-    if rc != 0:
-        sys.exit("errno %d" % ctypes.get_errno())
-def bad(code, rc):
-    if rc == 0 or ctypes.get_errno() != code:
-        sys.exit("returned %d, errno %d" % (rc, ctypes.get_errno()))
-def at(ip, port):
-    return struct.pack("=H", socket.AF_INET) + struct.pack("!H4s8x", port, socket.inet_aton(ip))
-def new_id():
-    id = ctypes.c_void_p()
-    good(cm.rdma_create_id(channel, ctypes.byref(id), None, 0x106))
-    return id
-def next_event():
-    event = ctypes.c_void_p()
-    good(cm.rdma_get_cm_event(channel, ctypes.byref(event)))
-    return event
-channel = ctypes.c_void_p(cm.rdma_create_event_channel())
-"""
-
-# Arguments: the peer's address, the id's own and its port, and one that it is bound to before.
-# Prints the port that the id has.
-PORT_OF_A_CLIENT = CALLS + """
-os.environ["TOLD_FD"] = str(ctypes.c_int.from_address(channel.value).value)
-id = new_id()
-own = at(sys.argv[2], int(sys.argv[3])) if sys.argv[2] else None
-if len(sys.argv) > 4:
-    good(cm.rdma_bind_addr(id, at(sys.argv[2] or "0.0.0.0", int(sys.argv[4]))))
-good(cm.rdma_resolve_addr(id, own, at(sys.argv[1], 7471), 2000))
-event = next_event()
-print(socket.ntohs(cm.rdma_get_src_port(id)))
-good(cm.rdma_ack_cm_event(event))
-good(cm.rdma_destroy_id(id))
-"""
-
-# Arguments: the server's address, the client's.
-BOUND_BESIDE_A_LISTENER = CALLS + """
-server, client = sys.argv[1:]
-listener = new_id()
-good(cm.rdma_bind_addr(listener, at(server, 7471)))
-good(cm.rdma_listen(listener, 1))
-for ip in (server, "0.0.0.0"):
-    id = new_id()
-    bad(errno.EADDRINUSE, cm.rdma_bind_addr(id, at(ip, 7471)))
-    good(cm.rdma_bind_addr(id, at(ip, 7472)))
-    good(cm.rdma_destroy_id(id))
-for ip, reuse in ((client, 0), (server, 1)):
-    id = new_id()
-    good(cm.rdma_set_option(id, 0, 1, ctypes.byref(ctypes.c_int(reuse)), 4))
-    good(cm.rdma_bind_addr(id, at(ip, 7471)))
-    if reuse:
-        bad(errno.EADDRINUSE, cm.rdma_listen(id, 1))
-    good(cm.rdma_destroy_id(id))
-good(cm.rdma_destroy_id(listener))
-id = new_id()
-good(cm.rdma_bind_addr(id, at(server, 7471)))
-good(cm.rdma_destroy_id(id))
-"""
-
-# Argument: the peer's address.
-ROUTE_ONCE = CALLS + """
-id, param = new_id(), (ctypes.c_char * 64)()
-good(cm.rdma_resolve_addr(id, None, at(sys.argv[1], 7471), 2000))
-good(cm.rdma_ack_cm_event(next_event()))
-bad(errno.EINVAL, cm.rdma_connect(id, param))
-good(cm.rdma_resolve_route(id, 2000))
-good(cm.rdma_ack_cm_event(next_event()))
-bad(errno.EINVAL, cm.rdma_resolve_route(id, 2000))
-good(cm.rdma_destroy_id(id))
-"""
-
-# Arguments: the server's address; the timeouts of both ends, if they are set. Prints what the
-# events of a connection have, at both ends.
-TOLD_AT_BOTH_ENDS = CALLS + """
-def timeout(id):
-    attr, init = ctypes.create_string_buffer(144), ctypes.create_string_buffer(64)
-    good(ibv.ibv_query_qp(ctypes.c_void_p.from_address(id.value + 24), attr, 0x1fffff, init))
-    return attr[130][0]
-def with_timeout(id, timeout):
-    good(cm.rdma_set_option(id, 0, 3, ctypes.byref(ctypes.c_uint8(timeout)), 1))
-def told(kind, at):
-    event = next_event()
-    if ctypes.c_int.from_address(event.value + 16).value != kind:
-        sys.exit("event %d" % ctypes.c_int.from_address(event.value + 16).value)
-    data = ctypes.c_void_p.from_address(event.value + 24).value
-    length, *numbers = ctypes.string_at(event.value + 32, 3)
-    print(at, ctypes.string_at(data, 5) if data else data, length, *numbers)
-    id = ctypes.c_void_p.from_address(event.value).value
-    good(cm.rdma_ack_cm_event(event))
-    return ctypes.c_void_p(id)
-def step(rc, kind, at):
-    good(rc)
-    return told(kind, at)
-def with_qp(id):
-    init = struct.pack("=4Q7I4x", 0, 0, 0, 0, 8, 8, 1, 1, 0, 2, 1)
-    good(cm.rdma_create_qp(id, None, ctypes.create_string_buffer(init)))
-def param(text, resources, depth):
-    said = ctypes.create_string_buffer(text)
-    kept.append(said)
-    return struct.pack("=Q8BI4x", ctypes.addressof(said), len(text), resources, depth, 0, 7, 7, 0,
-                       0, 0)
-ibv, kept = ctypes.CDLL("libibverbs.so.1"), []
-address = at(sys.argv[1], 7471)
-listener, client = new_id(), new_id()
-good(cm.rdma_bind_addr(listener, address))
-good(cm.rdma_listen(listener, 1))
-good(cm.rdma_resolve_addr(client, None, address, 2000))
-good(cm.rdma_ack_cm_event(next_event()))
-good(cm.rdma_resolve_route(client, 2000))
-good(cm.rdma_ack_cm_event(next_event()))
-with_qp(client)
-if len(sys.argv) > 2:
-    with_timeout(client, int(sys.argv[2]))
-server = step(cm.rdma_connect(client, param(b"hello", 3, 5)), 4, "request")
-with_qp(server)
-if len(sys.argv) > 3:
-    with_timeout(server, int(sys.argv[3]))
-good(cm.rdma_accept(server, param(b"there", 4, 2)))
-told(9, "established")
-told(9, "established")
-print("timeouts", timeout(client), timeout(server))
-good(cm.rdma_disconnect(client))
-told(10, "disconnected")
-good(cm.rdma_disconnect(server))
-told(10, "disconnected")
-for id in client, server:
-    cm.rdma_destroy_qp(id)
-    good(cm.rdma_destroy_id(id))
-good(cm.rdma_destroy_id(listener))
-"""
-
-# An int is not one of the bytes that TOS and ACK_TIMEOUT are, and datagrams have no timeout.
-OPTIONS = CALLS + """
-for option in (0, 3):
-    id = new_id()
-    bad(errno.EINVAL, cm.rdma_set_option(id, 0, option, ctypes.byref(ctypes.c_int(8)), 4))
-    good(cm.rdma_set_option(id, 0, option, ctypes.byref(ctypes.c_uint8(8)), 1))
-    good(cm.rdma_destroy_id(id))
-id = ctypes.c_void_p()
-good(cm.rdma_create_id(channel, ctypes.byref(id), None, 0x111))
-bad(errno.EINVAL, cm.rdma_set_option(id, 0, 3, ctypes.byref(ctypes.c_uint8(8)), 1))
-good(cm.rdma_set_option(id, 0, 0, ctypes.byref(ctypes.c_uint8(8)), 1))
-good(cm.rdma_destroy_id(id))
-"""
 
 
 class Rdmacm(unittest.TestCase):
@@ -373,7 +223,8 @@ class Rdmacm(unittest.TestCase):
         for source, text in ((None, "0"), ("0.0.0.0", "0"), (LEFT, "0"), (LEFT, "4242"),
                              ("127.0.0.1", "0"), ("127.0.0.1", "4242")):
             with self.subTest((source, text)):
-                code, out = run(sys.executable, "-c", PORT_OF_A_CLIENT, RIGHT, source or "", text)
+                code, out = run(
+                    sys.executable, "-c", calls.PORT_OF_A_CLIENT, RIGHT, source or "", text)
                 self.assertEqual(0, code, out)
                 if text == "0":
                     self.assertIn(int(out), range(1024, 1 << 16))
@@ -384,14 +235,15 @@ class Rdmacm(unittest.TestCase):
         """It keeps the port, whether it names its address once more or not."""
         for source in ("", LEFT):
             with self.subTest(source):
-                code, out = run(sys.executable, "-c", PORT_OF_A_CLIENT, RIGHT, source, "0", "4242")
+                code, out = run(sys.executable, "-c", calls.PORT_OF_A_CLIENT, RIGHT, source, "0",
+                                "4242")
                 self.assertEqual((0, "4242"), (code, out.strip()))
 
     def test_port_of_a_client_before_the_event(self):
         """As with the kernel: whoever waits for ADDR_RESOLVED finds the port that the id has."""
         for source in ("", "0.0.0.0", "127.0.0.1", LEFT):
             with self.subTest(source):
-                code, out = run(sys.executable, "-c", PORT_OF_A_CLIENT, RIGHT, source, "0",
+                code, out = run(sys.executable, "-c", calls.PORT_OF_A_CLIENT, RIGHT, source, "0",
                                 LD_PRELOAD=os.environ["TOLD_PORT"])
                 self.assertEqual(0, code, out)
                 self.assertNotIn("told", out)
@@ -401,17 +253,26 @@ class Rdmacm(unittest.TestCase):
         self.assertEqual(0, code, out)
 
     def test_bound_beside_a_listener(self):
-        """As with the kernel, bind and not listen says that a port is taken."""
-        self.by_calls(BOUND_BESIDE_A_LISTENER, RIGHT, LEFT)
+        """As with the kernel, bind and not listen says that a port is taken. Who does not share
+        its port has it alone, and EADDRNOTAVAIL is for those who are bound to any address."""
+        self.by_calls(calls.BOUND_BESIDE_A_LISTENER, RIGHT, LEFT)
+
+    def test_bound_twice(self):
+        """As with the kernel: an id has its port from bind on, in any process."""
+        self.by_calls(calls.BOUND_TWICE, RIGHT)
+
+    def test_bound_together(self):
+        """As with the kernel: REUSEADDR is what both have to say, and who listens is alone."""
+        self.by_calls(calls.BOUND_TOGETHER, RIGHT)
 
     def test_route_once(self):
         """As with the kernel: one route, and no connection without it."""
-        self.by_calls(ROUTE_ONCE, RIGHT)
+        self.by_calls(calls.ROUTE_ONCE, RIGHT)
 
     def test_told_at_both_ends(self):
         """As with the kernel: what a REQ or REP says comes with its event alone, so that a handler
         of both ends keeps the peer's private data."""
-        code, out = run(sys.executable, "-c", TOLD_AT_BOTH_ENDS, RIGHT)
+        code, out = run(sys.executable, "-c", calls.TOLD_AT_BOTH_ENDS, RIGHT)
         self.assertEqual(0, code, out)
         self.assertEqual(["disconnected None 0 0 0"] * 2 +
                          ["established None 0 0 0", "established b'there' 196 2 4",
@@ -420,13 +281,13 @@ class Rdmacm(unittest.TestCase):
     def test_ack_timeout(self):
         """rdma_set_option(3): the queue pair has what was set at its end; 0 is no timer."""
         for ends in (("5", "17"), ("0", "3")):
-            code, out = run(sys.executable, "-c", TOLD_AT_BOTH_ENDS, RIGHT, *ends)
+            code, out = run(sys.executable, "-c", calls.TOLD_AT_BOTH_ENDS, RIGHT, *ends)
             self.assertEqual(0, code, out)
             self.assertIn(" ".join(("timeouts", *ends)) + "\n", out)
 
     def test_options(self):
         """As with the kernel: what is no such value is EINVAL."""
-        self.by_calls(OPTIONS)
+        self.by_calls(calls.OPTIONS)
 
     def test_connections_of_XRC(self):
         """The answer brings the number of the shared receive queue that the client sends to."""

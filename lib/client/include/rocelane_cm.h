@@ -137,16 +137,20 @@ int rl_cm_migrate_id(struct rl_cm_id *id, struct rl_cm_event_channel *channel);
 
 /**
  * Address and port to listen at, or to connect from; zeros: any address, and a port that nobody
- * listens at (rl_cm_get_local_addr()). With an address the id has its port_num.
- * @return -EAFNOSUPPORT; -EADDRNOTAVAIL: no port has it; -EADDRINUSE: somebody listens there;
- * -EINVAL: it is bound.
+ * has (rl_cm_get_local_addr()). With an address the id has its port_num. Nobody else is bound
+ * there as long as the id lives, in any process.
+ * @return -EAFNOSUPPORT; -EADDRNOTAVAIL: no port has it; -EADDRINUSE: somebody is bound to it;
+ * -EADDRNOTAVAIL, as Linux says it, if either is bound to any address; -EINVAL: it is bound.
  */
 int rl_cm_bind_addr(struct rl_cm_id *id, const struct sockaddr *addr);
-/** A listener without an address is asked by those of its family alone (RDMA_OPTION_ID_AFONLY). */
+/**
+ * A listener without an address is asked by those of its family alone (RDMA_OPTION_ID_AFONLY).
+ * Before rl_cm_bind_addr(): then another one may be bound for the other family.
+ */
 int rl_cm_set_afonly(struct rl_cm_id *id, bool on);
 /**
- * It may be bound to a port at which somebody listens (RDMA_OPTION_ID_REUSEADDR), before
- * rl_cm_bind_addr(). One listens at a time all the same.
+ * It may be bound where others are that say the same (RDMA_OPTION_ID_REUSEADDR), before
+ * rl_cm_bind_addr(). Who listens is alone there all the same.
  */
 int rl_cm_set_reuseaddr(struct rl_cm_id *id, bool on);
 /**

@@ -59,6 +59,7 @@ CM_35_in_time_while_others_send(void **state)
 	TAILQ_INIT(&cx->ended);
 	TAILQ_INIT(&cx->clients);
 	TAILQ_INIT(&cx->resolving);
+	TAILQ_INIT(&cx->bound);
 	assert_int_equal(cm_init(&cx->cm, &limits, 42, 1, env.now), 0);
 	c = waits(&cx->cm, env.now);
 	for (uint32_t turn = 0; turn < TURNS && c->state == CM_TIMEWAIT; turn++) {
