@@ -9,7 +9,7 @@
  *
  * ucm_file.c  open, write, fstat, close    ucm_command.c  commands    ucm_query.c  what is known
  * ucm_event.c events                         ucm_mcast.c    groups
- * ifaddrs.c   getifaddrs(): ports' addresses
+ * ucm_option.c options                       ifaddrs.c      getifaddrs(): ports' addresses
  *
  * Owner:   any thread, as librdmacm's; librocelane has the locks. A copy of the process has none
  *          of it.
@@ -45,6 +45,8 @@ struct ucm_id {
 	_Atomic uint64_t uid;    /* librdmacm's name of it; 0: it has not taken it yet */
 	_Atomic uint32_t events; /* that were told */
 	bool routed;
+	bool listens;
+	bool afonly;   /* AFONLY was said, on or off */
 	bool loopback; /* bound to 127.0.0.1 or ::1 */
 	bool has_timeout;
 	uint8_t timeout; /* RDMA_OPTION_ID_ACK_TIMEOUT */
@@ -118,6 +120,7 @@ void ucm_leave_all(const struct ucm_id *id);
 /** The event of the oldest join of the id that was not told. @return false: none waits. */
 bool ucm_joined(struct ucm_id *id, struct rdma_ucm_event_resp *resp);
 
-ucm_command ucm_query_route, ucm_init_qp_attr, ucm_get_event, ucm_join_ip, ucm_leave;
+ucm_command ucm_query_route, ucm_init_qp_attr, ucm_get_event, ucm_join_ip, ucm_leave,
+	ucm_set_option;
 
 #endif

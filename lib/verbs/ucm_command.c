@@ -128,7 +128,7 @@ create_id(const struct ucm_call *call)
 	int rc;
 
 	if (c->ps != RDMA_PS_TCP && c->ps != RDMA_PS_UDP && c->ps != RDMA_PS_IB)
-		return ucm_fail(EPROTONOSUPPORT, "port spaces are TCP, UDP, and IB");
+		return ucm_fail(EINVAL, "port spaces are TCP, UDP, and IB");
 	rc = rl_cm_create_id(call->file->channel, &rl, NULL, (enum rl_cm_port_space)c->ps);
 	if (rc != 0)
 		return rc;
@@ -184,6 +184,15 @@ give_port(struct sockaddr *addr)
 	in->sin_port = htons(PORT_ANY | (port & (PORT_ANY - 1)));
 }
 
+/* As the kernel: who is bound to an address of IPv4 is asked by IPv4 alone. */
+static int
+bind_to(struct ucm_id *id, const struct sockaddr *addr)
+{
+	if (addr->sa_family == AF_INET && !id->afonly)
+		rl_cm_set_afonly(id->rl, true);
+	return rl_cm_bind_addr(id->rl, addr);
+}
+
 static int
 bind_ip(const struct ucm_call *call)
 {
@@ -194,7 +203,17 @@ bind_ip(const struct ucm_call *call)
 	call->id->loopback = ucm_is_loopback(addr);
 	if (call->id->loopback)
 		ucm_make_any(addr);
-	return rl_cm_bind_addr(call->id->rl, addr);
+	return bind_to(call->id, addr);
+}
+
+/* What the id is bound to, or is to be, and the peer: both IPv4, or both IPv6. */
+static bool
+are_of_a_family(struct rl_cm_id *rl, const struct sockaddr_in6 *src, const struct sockaddr_in6 *dst)
+{
+	const sa_family_t own = rl_cm_get_local_addr(rl)->sa_family;
+	const sa_family_t family = own != 0 ? own : src->sin6_family;
+
+	return family == 0 || family == dst->sin6_family;
 }
 
 /*
@@ -229,9 +248,12 @@ resolve_ip(const struct ucm_call *call)
 	struct rl_cm_id *rl = call->id->rl;
 	struct sockaddr_in6 dst = c->dst_addr, from = c->src_addr;
 	struct sockaddr *to = (struct sockaddr *)&dst;
-	const struct sockaddr *source = bind_source(rl, &from);
+	const struct sockaddr *source;
 	int rc = 0;
 
+	if (!are_of_a_family(rl, &from, &dst))
+		return ucm_fail(EINVAL, "one end is IPv4, the other IPv6");
+	source = bind_source(rl, &from);
 	if (ucm_is_any(to) || ucm_is_loopback(to))
 		rc = ucm_to_self(call->file->channel->context,
 			source != NULL ? source : rl_cm_get_local_addr(rl), to);
@@ -243,8 +265,8 @@ resolve_route(const struct ucm_call *call)
 {
 	int rc;
 
-	if (call->id->routed)
-		return ucm_fail(EINVAL, "the route is resolved");
+	if (call->id->routed || call->in->resolve_route.timeout_ms == 0)
+		return ucm_fail(EINVAL, "the route is resolved, or has no time for it");
 	call->id->routed = true; /* another thread may be told at once */
 	rc = rl_cm_resolve_route(call->id->rl, (int)call->in->resolve_route.timeout_ms);
 	if (rc != 0)
@@ -281,7 +303,18 @@ connect_to(const struct ucm_call *call)
 static int
 listen_at(const struct ucm_call *call)
 {
-	return rl_cm_listen(call->id->rl, (int)call->in->listen.backlog);
+	const struct sockaddr_in any = { .sin_family = AF_INET };
+	struct ucm_id *id = call->id;
+	int rc = 0;
+
+	/* The kernel binds an id that is not bound. */
+	if (rl_cm_get_local_addr(id->rl)->sa_family == 0)
+		rc = bind_to(id, (const struct sockaddr *)&any);
+	if (rc == 0)
+		rc = rl_cm_listen(id->rl, (int)call->in->listen.backlog);
+	if (rc == 0)
+		id->listens = true;
+	return rc;
 }
 
 static int
@@ -313,69 +346,16 @@ disconnect_it(const struct ucm_call *call)
 	return rl_cm_disconnect(call->id->rl);
 }
 
-/* The dataplane sees by itself that a peer's first packet is there. */
+/* The dataplane sees by itself that a peer's first packet is there, or comes by another path. */
 static int
 notify(const struct ucm_call *call)
 {
-	(void)call;
+	const uint32_t event = call->in->notify.event;
+
+	if (call->id->rl->port_num == 0 ||
+		(event != IBV_EVENT_COMM_EST && event != IBV_EVENT_PATH_MIG))
+		return ucm_fail(EINVAL, "no device yet, or an event that says nothing to it");
 	return 0;
-}
-
-static int
-set_flag(struct rl_cm_id *id, const struct rdma_ucm_set_option *o,
-	int (*set)(struct rl_cm_id *id, bool on))
-{
-	int on;
-
-	if (o->optlen != sizeof(on))
-		return ucm_fail(EINVAL, "AFONLY and REUSEADDR are an int");
-	memcpy(&on, (const void *)(uintptr_t)o->optval, sizeof(on));
-	return set(id, on != 0);
-}
-
-/* For the queue pair as it is, 0 for no timer; and the peer is told of it. */
-static int
-set_ack_timeout(struct ucm_id *id, uint8_t timeout)
-{
-	const int rc = rl_cm_set_timeout(id->rl, timeout);
-
-	if (rc == 0) {
-		id->timeout = timeout;
-		id->has_timeout = true;
-	}
-	return rc;
-}
-
-/* An option of one byte. The kernel refuses an int, and so do we. */
-static int
-set_byte(struct ucm_id *id, const struct rdma_ucm_set_option *o)
-{
-	const uint8_t *value = (const uint8_t *)(uintptr_t)o->optval;
-
-	if (o->optlen != sizeof(*value))
-		return ucm_fail(EINVAL, "TOS and ACK_TIMEOUT are a byte");
-	if (o->optname == RDMA_OPTION_ID_TOS)
-		return rl_cm_set_tos(id->rl, *value);
-	if (id->rl->qp_type != RL_QPT_RC && id->rl->qp_type != RL_QPT_XRC_SEND)
-		return ucm_fail(EINVAL, "ACK_TIMEOUT: RC and XRC_SEND have one");
-	return set_ack_timeout(id, *value);
-}
-
-static int
-set_option(const struct ucm_call *call)
-{
-	const struct rdma_ucm_set_option *o = &call->in->set_option;
-
-	if (o->optlen == 0)
-		return ucm_fail(EINVAL, "an option without a value");
-	if (o->level == RDMA_OPTION_ID &&
-		(o->optname == RDMA_OPTION_ID_TOS || o->optname == RDMA_OPTION_ID_ACK_TIMEOUT))
-		return set_byte(call->id, o);
-	if (o->level == RDMA_OPTION_ID && o->optname == RDMA_OPTION_ID_REUSEADDR)
-		return set_flag(call->id->rl, o, rl_cm_set_reuseaddr);
-	if (o->level == RDMA_OPTION_ID && o->optname == RDMA_OPTION_ID_AFONLY)
-		return set_flag(call->id->rl, o, rl_cm_set_afonly);
-	return ucm_fail(EOPNOTSUPP, "options are TOS, REUSEADDR, AFONLY and ACK_TIMEOUT");
 }
 
 /* ---- the device's write() -------------------------------------------------------------------- */
@@ -408,7 +388,7 @@ static const struct {
 	ROW(INIT_QP_ATTR, ucm_init_qp_attr, init_qp_attr),
 	WITH(GET_EVENT, ucm_get_event, OF(get_event), NAMES_NONE),
 	NOT_HERE(GET_OPTION),
-	ROW(SET_OPTION, set_option, set_option),
+	ROW(SET_OPTION, ucm_set_option, set_option),
 	ROW(NOTIFY, notify, notify),
 	ROW(JOIN_IP_MCAST, ucm_join_ip, join_ip),
 	WITH(LEAVE_MCAST, ucm_leave, OF(destroy_id), NAMES_NONE),

@@ -99,10 +99,45 @@ for id in first, second:
     bad(errno.EADDRINUSE, cm.rdma_listen(id, 1))
 good(cm.rdma_destroy_id(first))
 good(cm.rdma_listen(second, 1))
+bad(errno.EINVAL, cm.rdma_set_option(second, 0, 1, ctypes.byref(ctypes.c_int(1)), 4))
 first = new_id()
 option(first, 1, 1)
 bad(errno.EADDRINUSE, cm.rdma_bind_addr(first, at(sys.argv[1], 7471)))
 for id in first, second:
+    good(cm.rdma_destroy_id(id))
+"""
+
+# Arguments: the address of IPv6, the other one.
+FAMILIES = CALLS + """
+def at6(ip, port):
+    return struct.pack("=H", socket.AF_INET6) + struct.pack(
+        "!HI16sI", port, 0, socket.inet_pton(socket.AF_INET6, ip), 0)
+four, six, both = new_id(), new_id(), new_id()
+good(cm.rdma_bind_addr(four, at("0.0.0.0", 7471)))
+good(cm.rdma_listen(four, 1))
+bad(errno.EADDRNOTAVAIL, cm.rdma_bind_addr(both, at6("::", 7471)))
+id = new_id()
+good(cm.rdma_resolve_addr(id, None, at6(sys.argv[1], 7471), 2000))
+good(cm.rdma_ack_cm_event(next_event()))
+good(cm.rdma_resolve_route(id, 2000))
+good(cm.rdma_ack_cm_event(next_event()))
+init = struct.pack("=4Q7I4x", 0, 0, 0, 0, 8, 8, 1, 1, 0, 2, 1)
+good(cm.rdma_create_qp(id, None, ctypes.create_string_buffer(init)))
+good(cm.rdma_connect(id, ctypes.create_string_buffer(24)))
+event = next_event()
+print(*(ctypes.c_int * 2).from_address(event.value + 16))
+good(cm.rdma_ack_cm_event(event))
+cm.rdma_destroy_qp(id)
+good(cm.rdma_destroy_id(id))
+option(six, 2, 1)
+good(cm.rdma_bind_addr(six, at6("::", 7471)))
+good(cm.rdma_listen(six, 1))
+id = new_id()
+good(cm.rdma_bind_addr(id, at(sys.argv[2], 7472)))
+bad(errno.EINVAL, cm.rdma_resolve_addr(id, None, at6(sys.argv[1], 7471), 2000))
+good(cm.rdma_resolve_addr(id, None, at(sys.argv[2], 7471), 2000))
+good(cm.rdma_ack_cm_event(next_event()))
+for id in id, four, six, both:
     good(cm.rdma_destroy_id(id))
 """
 
@@ -112,6 +147,7 @@ id, param = new_id(), (ctypes.c_char * 64)()
 good(cm.rdma_resolve_addr(id, None, at(sys.argv[1], 7471), 2000))
 good(cm.rdma_ack_cm_event(next_event()))
 bad(errno.EINVAL, cm.rdma_connect(id, param))
+bad(errno.EINVAL, cm.rdma_resolve_route(id, 0))
 good(cm.rdma_resolve_route(id, 2000))
 good(cm.rdma_ack_cm_event(next_event()))
 bad(errno.EINVAL, cm.rdma_resolve_route(id, 2000))
@@ -180,6 +216,12 @@ good(cm.rdma_destroy_id(listener))
 
 # An int is not one of the bytes that TOS and ACK_TIMEOUT are, and datagrams have no timeout.
 OPTIONS = CALLS + """
+bad(errno.EINVAL, cm.rdma_create_id(channel, ctypes.byref(ctypes.c_void_p()), None, 0x999))
+id = new_id()
+for level, name in ((0, 99), (1, 9), (7, 0)):
+    bad(errno.ENOSYS, cm.rdma_set_option(id, level, name, ctypes.byref(ctypes.c_int(1)), 4))
+bad(errno.EINVAL, cm.rdma_notify(id, 5))
+good(cm.rdma_destroy_id(id))
 for option in (0, 3):
     id = new_id()
     bad(errno.EINVAL, cm.rdma_set_option(id, 0, option, ctypes.byref(ctypes.c_int(8)), 4))

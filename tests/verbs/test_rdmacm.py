@@ -265,6 +265,12 @@ class Rdmacm(unittest.TestCase):
         """As with the kernel: REUSEADDR is what both have to say, and who listens is alone."""
         self.by_calls(calls.BOUND_TOGETHER, RIGHT)
 
+    def test_families(self):
+        """As with the kernel: who listens at 0.0.0.0 does not hear IPv6, and no id has an end of
+        both."""
+        code, out = run(sys.executable, "-c", calls.FAMILIES, RIGHT6, RIGHT)
+        self.assertEqual((0, "8 8\n"), (code, out))
+
     def test_route_once(self):
         """As with the kernel: one route, and no connection without it."""
         self.by_calls(calls.ROUTE_ONCE, RIGHT)
