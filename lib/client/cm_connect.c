@@ -7,6 +7,7 @@
 
 #define TIMEOUT_MAX     31
 #define RETRIES         7
+#define REASON_PROGRAM  28
 #define RNR_TIMER       12 /* 640 us */
 #define CONNECT_WAIT_MS 60000
 
@@ -92,6 +93,7 @@ rl_cm_set_timeout(struct rl_cm_id *pub, uint8_t timeout)
 
 static const struct rl_cm_conn_param usual = { .responder_resources = RL_CM_MAX_RESP_RES,
 	.initiator_depth = RL_CM_MAX_INIT_DEPTH,
+	.flow_control = 1,
 	.retry_count = RETRIES,
 	.rnr_retry_count = RETRIES };
 
@@ -114,11 +116,12 @@ static json_t *
 terms_json(const struct cm_id *id, const struct rl_cm_conn_param *p)
 {
 	const struct rl_qp *qp = id->pub.qp;
-	json_t *o = json_pack("{s:I, s:I, s:i, s:i, s:i, s:i, s:b}", "handle",
+	json_t *o = json_pack("{s:I, s:I, s:i, s:i, s:i, s:i, s:b, s:b}", "handle",
 		(json_int_t)id->handle, "qp_num", (json_int_t)(qp != NULL ? qp->qp_num : p->qp_num),
 		"responder_resources", id->responder_resources, "initiator_depth",
 		id->initiator_depth, "retry_count", p->retry_count & 7, "rnr_retry_count",
-		p->rnr_retry_count & 7, "srq", qp != NULL ? qp->srq != NULL : p->srq != 0);
+		p->rnr_retry_count & 7, "srq", qp != NULL ? qp->srq != NULL : p->srq != 0,
+		"flow_control", p->flow_control != 0);
 
 	if (client_cm_walks(id)) {
 		json_object_set_new(o, "walk", json_true());
@@ -202,6 +205,13 @@ rl_cm_establish(struct rl_cm_id *pub)
 int
 rl_cm_reject(struct rl_cm_id *pub, const void *private_data, uint8_t private_data_len)
 {
+	return rl_cm_reject_because(pub, REASON_PROGRAM, private_data, private_data_len);
+}
+
+int
+rl_cm_reject_because(
+	struct rl_cm_id *pub, uint8_t reason, const void *private_data, uint8_t private_data_len)
+{
 	struct context *ctx = context_of(pub->context);
 	const struct cm_id *id = cm_id_of(pub);
 	json_t *params;
@@ -209,7 +219,7 @@ rl_cm_reject(struct rl_cm_id *pub, const void *private_data, uint8_t private_dat
 
 	if (id->handle == 0)
 		return client_fail(EINVAL, "the id has no connection");
-	params = json_pack("{s:I}", "handle", (json_int_t)id->handle);
+	params = json_pack("{s:I, s:i}", "handle", (json_int_t)id->handle, "reason", (int)reason);
 	if (private_data_len != 0)
 		json_object_set_new(
 			params, "private_data", private_json(private_data, private_data_len));

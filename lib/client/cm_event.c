@@ -45,7 +45,7 @@ take_param(struct cm_event *e, const json_t *o)
 		.private_data_len = (uint8_t)(n < CM_PRIVATE_DATA ? n : CM_PRIVATE_DATA),
 		.responder_resources = (uint8_t)number(o, "responder_resources"),
 		.initiator_depth = (uint8_t)number(o, "initiator_depth"),
-		.flow_control = 1,
+		.flow_control = number(o, "flow_control") != 0,
 		.retry_count = (uint8_t)number(o, "retry_count"),
 		.rnr_retry_count = (uint8_t)number(o, "rnr_retry_count"),
 		.srq = number(o, "srq") != 0,

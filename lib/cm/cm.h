@@ -150,6 +150,7 @@ struct cm_terms {
 	uint8_t mtu;             /* REQ: 1..5 */
 	uint8_t service;         /* enum cm_service */
 	bool srq;
+	bool no_credits; /* it says that it has no end-to-end flow control */
 };
 
 /** What the queue pair gets of the two sides' terms (data.cm_taken). */

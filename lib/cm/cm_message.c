@@ -75,7 +75,7 @@ cm_make_req(struct cm *cm, struct cm_conn *c, const struct cm_ask *ask)
 	mad_set(m, REQ_remote_cm_response_timeout, response);
 	mad_set(m, REQ_transport_service_type, t->service);
 	mad_set(m, REQ_extended_transport, t->service == CM_XRC);
-	mad_set(m, REQ_end_to_end_flow_control, 1);
+	mad_set(m, REQ_end_to_end_flow_control, !t->no_credits);
 	mad_set(m, REQ_starting_psn, t->psn);
 	mad_set(m, REQ_local_cm_response_timeout, response);
 	mad_set(m, REQ_retry_count, t->retry_count);
@@ -122,7 +122,7 @@ cm_make_rep(struct cm *cm, struct cm_conn *c, const uint8_t *private, uint32_t p
 	mad_set(m, REP_initiator_depth, t->initiator_depth);
 	mad_set(m, REP_target_ack_delay, t->ack_timeout);
 	mad_set(m, REP_failover_accepted, 1); /* not supported */
-	mad_set(m, REP_end_to_end_flow_control, 1);
+	mad_set(m, REP_end_to_end_flow_control, !t->no_credits);
 	mad_set(m, REP_rnr_retry_count, t->rnr_retry_count);
 	mad_set(m, REP_srq, t->srq || c->peer.service == CM_XRC);
 	mad_set(m, REP_local_ca_guid, cm->guid);

@@ -22,6 +22,7 @@ cm_req_terms(const uint8_t *m)
 		.mtu = (uint8_t)mad_get(m, REQ_path_mtu),
 		.service = (uint8_t)mad_get(m, REQ_transport_service_type),
 		.srq = mad_get(m, REQ_srq) != 0,
+		.no_credits = mad_get(m, REQ_end_to_end_flow_control) == 0,
 	};
 }
 
@@ -37,6 +38,7 @@ cm_rep_terms(const uint8_t *m, uint8_t service)
 		.rnr_retry_count = (uint8_t)mad_get(m, REP_rnr_retry_count),
 		.ack_timeout = (uint8_t)mad_get(m, REP_target_ack_delay),
 		.srq = mad_get(m, REP_srq) != 0,
+		.no_credits = mad_get(m, REP_end_to_end_flow_control) == 0,
 	};
 }
 

@@ -183,6 +183,7 @@ struct connect_request {
 	uint16_t source_port;  /* 0: any */
 	uint32_t qpn;          /* of an application's QP; 0: made from `qp` */
 	bool srq;              /* that one has an SRQ */
+	bool no_credits;       /* ... and the peer is told that it counts none */
 	bool walks;            /* that one is walked here, when the REP comes */
 	struct connect_id *of; /* ... of its connection, with the way to the peer */
 };

@@ -169,8 +169,8 @@ int connect_client_accept(struct connect *cx, struct connect_id *id, const struc
 /** The QP is ready: the RTU may go. @return 0 or a refusal. */
 int connect_client_establish(struct connect *cx, struct connect_id *id, struct refusal *r);
 /** Say no, also to a REP. @return 0 or a refusal. */
-int connect_client_reject(struct connect *cx, struct connect_id *id, const uint8_t *private,
-	uint32_t private_len, struct refusal *r);
+int connect_client_reject(struct connect *cx, struct connect_id *id, uint16_t reason,
+	const uint8_t *private, uint32_t private_len, struct refusal *r);
 /**
  * Nothing is refused: the peer may have been faster. @param qpn a QP of the application that goes
  * to ERR first; 0: none. @return 0 or a refusal: no connection.

@@ -217,12 +217,12 @@ connect_client_establish(struct connect *cx, struct connect_id *id, struct refus
 }
 
 int
-connect_client_reject(struct connect *cx, struct connect_id *id, const uint8_t *private,
-	uint32_t private_len, struct refusal *r)
+connect_client_reject(struct connect *cx, struct connect_id *id, uint16_t reason,
+	const uint8_t *private, uint32_t private_len, struct refusal *r)
 {
 	if (id->cc == NULL || id->cc->c == NULL)
 		return refuse(r, EINVAL, "id %u: nobody waits for an answer", id->handle);
-	return connect_reject(cx, id->cc, CM_REJ_CONSUMER_DEFINED, private, private_len, r);
+	return connect_reject(cx, id->cc, reason, private, private_len, r);
 }
 
 int

@@ -93,6 +93,7 @@ story(struct connect *cx, const struct connect_conn *cc, bool with_qp)
 	set_number(o, "retry_count", c->peer.retry_count);
 	set_number(o, "rnr_retry_count", c->peer.rnr_retry_count);
 	set_number(o, "srq", c->peer.srq);
+	set_number(o, "flow_control", !c->peer.no_credits);
 	set_number(o, "service", is_datagrams(c) ? CM_UD : c->peer.service);
 	set_number(o, "qkey", c->peer.qkey);
 	if (with_qp)

@@ -246,7 +246,8 @@ begin(struct connect *cx, const struct connect_request *q, struct connect_conn *
 		.rnr_retry_count = q->rnr_retry_count,
 		.mtu = connect_mtu_code(q->qp.path_mtu),
 		.service = service_of(q->qp.qp_type),
-		.srq = q->srq || (q->qp.given & CONF_QP_SRQ) != 0 };
+		.srq = q->srq || (q->qp.given & CONF_QP_SRQ) != 0,
+		.no_credits = q->no_credits };
 	rc = cm_connect(&cx->cm, &ask, cx->env->now, &v);
 	if (rc == -EINVAL)
 		return refuse(r, EINVAL, "private_data: %u bytes, but a REQ has room for %u",

@@ -41,6 +41,7 @@ struct p_cm_terms {
 	uint32_t timeout; /* of the QP; 0: as it is usual */
 	uint32_t timeout_ms;
 	bool srq;
+	bool flow_control;
 	bool walk; /* the QP is walked here */
 	uint32_t min_rnr_timer;
 	struct conf_bytes private_data;
@@ -53,6 +54,7 @@ struct p_cm_disconnect {
 
 struct p_cm_reject {
 	uint32_t handle;
+	uint32_t reason;
 	struct conf_bytes private_data;
 };
 
@@ -108,6 +110,7 @@ static const struct conf_field terms_rows[] = {
 	P_U32(p_cm_terms, timeout, 0, TIMEOUT_MAX, P_DEFAULT(0)),
 	P_U32(p_cm_terms, timeout_ms, 1, TIME_MS_MAX, P_DEFAULT(30000)),
 	P_BOOL(p_cm_terms, srq, P_DEFAULT(0)),
+	P_BOOL(p_cm_terms, flow_control, P_DEFAULT(1)),
 	P_BOOL(p_cm_terms, walk, P_DEFAULT(0)),
 	P_U32(p_cm_terms, min_rnr_timer, 0, RNR_MAX, P_DEFAULT(RNR_DEFAULT)),
 	P_HEX(p_cm_terms, private_data),
@@ -123,6 +126,8 @@ static const struct conf_table disconnect_table =
 
 static const struct conf_field reject_rows[] = {
 	P_U32(p_cm_reject, handle, 1, UINT32_MAX, P_REQUIRED),
+	P_U32(p_cm_reject, reason, CM_REJ_CONSUMER_DEFINED, CM_REJ_VENDOR_OPTION,
+		P_DEFAULT(CM_REJ_CONSUMER_DEFINED)),
 	P_HEX(p_cm_reject, private_data),
 };
 static const struct conf_table reject_table = P_TABLE(p_cm_reject, reject_rows, "params");
@@ -351,6 +356,7 @@ id_connect(struct rpc_call *call)
 		.rnr_retry_count = (uint8_t)p->rnr_retry_count,
 		.qpn = p->qp_num,
 		.srq = p->srq,
+		.no_credits = !p->flow_control,
 		.walks = p->walk,
 		.time = p->timeout_ms * TIME_NS_PER_MS };
 	struct refusal r;
@@ -379,7 +385,8 @@ id_accept(struct rpc_call *call)
 						  .initiator_depth = (uint8_t)p->initiator_depth,
 						  .rnr_retry_count = (uint8_t)p->rnr_retry_count,
 						  .qkey = p->qkey,
-						  .srq = p->srq },
+						  .srq = p->srq,
+						  .no_credits = !p->flow_control },
 		.private = p->private_data.data,
 		.private_len = p->private_data.len,
 		.walk = p->walk,
@@ -430,10 +437,13 @@ id_reject(struct rpc_call *call)
 {
 	const struct p_cm_reject *p = call->params;
 	struct refusal r;
-	struct connect_id *id = id_of(call, p->handle, &r);
+	struct connect_id *id;
 
-	if (id == NULL || connect_client_reject(call->m->connect, id, p->private_data.data,
-				  p->private_data.len, &r) != 0)
+	if (p->reason != CM_REJ_CONSUMER_DEFINED && p->reason != CM_REJ_VENDOR_OPTION)
+		return rpc_invalid(call, "reason: 28 or 35");
+	id = id_of(call, p->handle, &r);
+	if (id == NULL || connect_client_reject(call->m->connect, id, (uint16_t)p->reason,
+				  p->private_data.data, p->private_data.len, &r) != 0)
 		return rpc_refused(call, &r);
 	return rpc_result(call, json_object());
 }

@@ -9,7 +9,9 @@
 #include "cancel.h"
 #include "ucm.h"
 
-#define PORT_ANY 0x8000u /* and above */
+#define PORT_ANY               0x8000u /* and above */
+#define REJECTED_BY_PROGRAM    28
+#define REJECTED_VENDOR_OPTION 35
 
 /* ---- ids ------------------------------------------------------------------------------------- */
 
@@ -336,8 +338,12 @@ accept_it(const struct ucm_call *call)
 static int
 reject_it(const struct ucm_call *call)
 {
-	return rl_cm_reject(
-		call->id->rl, call->in->reject.private_data, call->in->reject.private_data_len);
+	const struct rdma_ucm_reject *c = &call->in->reject;
+	const uint8_t reason = c->reason != 0 ? c->reason : REJECTED_BY_PROGRAM;
+
+	if (reason != REJECTED_BY_PROGRAM && reason != REJECTED_VENDOR_OPTION)
+		return ucm_fail(EINVAL, "a program may give reasons 28 and 35");
+	return rl_cm_reject_because(call->id->rl, reason, c->private_data, c->private_data_len);
 }
 
 static int

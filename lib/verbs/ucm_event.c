@@ -77,6 +77,8 @@ take(const struct rl_cm_event *e, struct rdma_ucm_event_resp *resp)
 	/* As the kernel says it: nobody has answered in time. */
 	if (e->event == RL_CM_EVENT_ADDR_ERROR)
 		resp->status = (uint32_t)-ETIMEDOUT;
+	if (e->event == RL_CM_EVENT_CONNECT_ERROR && e->status == -ETIMEDOUT)
+		resp->event = RL_CM_EVENT_UNREACHABLE;
 	if (e->event == RL_CM_EVENT_MULTICAST_JOIN)
 		return ucm_joined(id, resp);
 	of->events++;

@@ -141,6 +141,43 @@ for id in id, four, six, both:
     good(cm.rdma_destroy_id(id))
 """
 
+# Arguments: the server's address, the client's, the dataplane's socket, where jsonrpc is. The
+# client asks, and is silent then. Prints what the server hears.
+SILENT_CLIENT = CALLS + """
+import time
+sys.path.insert(0, sys.argv[4])
+import jsonrpc
+def with_qp(id):
+    init = struct.pack("=4Q7I4x", 0, 0, 0, 0, 8, 8, 1, 1, 0, 2, 1)
+    good(cm.rdma_create_qp(id, None, ctypes.create_string_buffer(init)))
+listener, bound = new_id(), new_id()
+good(cm.rdma_bind_addr(listener, at(sys.argv[1], 7471)))
+good(cm.rdma_listen(listener, 1))
+good(cm.rdma_bind_addr(bound, at(sys.argv[2], 7472)))
+with_qp(bound)
+qp = ctypes.c_void_p.from_address(bound.value + 24).value
+with jsonrpc.Connection(sys.argv[3]) as silent:
+    silent.call("client_open", abi=1, name="silent")
+    told = silent.call("client_cm_channel_create")["handle"]
+    asks = silent.call("client_cm_resolve", channel=told, dest_ip=sys.argv[1])
+    while not asks["known"]:
+        asks["known"] = silent.call("client_cm_events", channel=told)
+    silent.call("client_cm_connect", handle=asks["handle"], service_port=7471, timeout_ms=100,
+                qp_num=ctypes.c_uint32.from_address(qp + 52).value)
+    event = next_event()
+    server = ctypes.c_void_p(ctypes.c_void_p.from_address(event.value).value)
+    good(cm.rdma_ack_cm_event(event))
+    with_qp(server)
+    good(cm.rdma_accept(server, ctypes.create_string_buffer(24)))
+    event = next_event()
+    print(*(ctypes.c_int * 2).from_address(event.value + 16))
+    good(cm.rdma_ack_cm_event(event))
+for id in server, bound:
+    cm.rdma_destroy_qp(id)
+    good(cm.rdma_destroy_id(id))
+good(cm.rdma_destroy_id(listener))
+"""
+
 # Argument: the peer's address.
 ROUTE_ONCE = CALLS + """
 id, param = new_id(), (ctypes.c_char * 64)()
@@ -168,7 +205,7 @@ def told(kind, at):
     if ctypes.c_int.from_address(event.value + 16).value != kind:
         sys.exit("event %d" % ctypes.c_int.from_address(event.value + 16).value)
     data = ctypes.c_void_p.from_address(event.value + 24).value
-    length, *numbers = ctypes.string_at(event.value + 32, 3)
+    length, *numbers = ctypes.string_at(event.value + 32, 4)
     print(at, ctypes.string_at(data, 5) if data else data, length, *numbers)
     id = ctypes.c_void_p.from_address(event.value).value
     good(cm.rdma_ack_cm_event(event))
@@ -179,11 +216,11 @@ def step(rc, kind, at):
 def with_qp(id):
     init = struct.pack("=4Q7I4x", 0, 0, 0, 0, 8, 8, 1, 1, 0, 2, 1)
     good(cm.rdma_create_qp(id, None, ctypes.create_string_buffer(init)))
-def param(text, resources, depth):
+def param(text, resources, depth, flow=0):
     said = ctypes.create_string_buffer(text)
     kept.append(said)
-    return struct.pack("=Q8BI4x", ctypes.addressof(said), len(text), resources, depth, 0, 7, 7, 0,
-                       0, 0)
+    return struct.pack("=Q8BI4x", ctypes.addressof(said), len(text), resources, depth, flow, 7, 7,
+                       0, 0, 0)
 ibv, kept = ctypes.CDLL("libibverbs.so.1"), []
 address = at(sys.argv[1], 7471)
 listener, client = new_id(), new_id()
@@ -196,7 +233,7 @@ good(cm.rdma_ack_cm_event(next_event()))
 with_qp(client)
 if len(sys.argv) > 2:
     with_timeout(client, int(sys.argv[2]))
-server = step(cm.rdma_connect(client, param(b"hello", 3, 5)), 4, "request")
+server = step(cm.rdma_connect(client, param(b"hello", 3, 5, 1)), 4, "request")
 with_qp(server)
 if len(sys.argv) > 3:
     with_timeout(server, int(sys.argv[3]))
@@ -212,6 +249,31 @@ for id in client, server:
     cm.rdma_destroy_qp(id)
     good(cm.rdma_destroy_id(id))
 good(cm.rdma_destroy_id(listener))
+"""
+
+# Argument: the server's address. Prints the reasons that a client hears.
+REJECTED = CALLS + """
+for reject in cm.rdma_reject, cm.rdma_reject_ece:
+    listener, client = new_id(), new_id()
+    good(cm.rdma_bind_addr(listener, at(sys.argv[1], 7471)))
+    good(cm.rdma_listen(listener, 1))
+    good(cm.rdma_resolve_addr(client, None, at(sys.argv[1], 7471), 2000))
+    good(cm.rdma_ack_cm_event(next_event()))
+    good(cm.rdma_resolve_route(client, 2000))
+    good(cm.rdma_ack_cm_event(next_event()))
+    init = struct.pack("=4Q7I4x", 0, 0, 0, 0, 8, 8, 1, 1, 0, 2, 1)
+    good(cm.rdma_create_qp(client, None, ctypes.create_string_buffer(init)))
+    good(cm.rdma_connect(client, ctypes.create_string_buffer(24)))
+    event = next_event()
+    server = ctypes.c_void_p(ctypes.c_void_p.from_address(event.value).value)
+    good(cm.rdma_ack_cm_event(event))
+    good(reject(server, None, 0))
+    event = next_event()
+    print(ctypes.c_int.from_address(event.value + 20).value)
+    good(cm.rdma_ack_cm_event(event))
+    cm.rdma_destroy_qp(client)
+    for id in server, client, listener:
+        good(cm.rdma_destroy_id(id))
 """
 
 # An int is not one of the bytes that TOS and ACK_TIMEOUT are, and datagrams have no timeout.

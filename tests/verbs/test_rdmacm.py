@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Programs of Debian's librdmacm as they are: each end is a rocelane-run of one dataplane."""
+import errno
 import os
 import sys
 import tempfile
@@ -271,6 +272,17 @@ class Rdmacm(unittest.TestCase):
         code, out = run(sys.executable, "-c", calls.FAMILIES, RIGHT6, RIGHT)
         self.assertEqual((0, "8 8\n"), (code, out))
 
+    def test_silent_client(self):
+        """As with the kernel: a REP that nothing answers is UNREACHABLE at the server, too."""
+        code, out = run(sys.executable, "-c", calls.SILENT_CLIENT, RIGHT, LEFT, SOCKET,
+                        os.path.dirname(jsonrpc.__file__))
+        self.assertEqual((0, f"7 {-errno.ETIMEDOUT}\n"), (code, out))
+
+    def test_rejected_by_reason(self):
+        """rdma_reject_ece(): the peer hears 35, and 28 of rdma_reject()."""
+        code, out = run(sys.executable, "-c", calls.REJECTED, RIGHT)
+        self.assertEqual((0, "28\n35\n"), (code, out))
+
     def test_route_once(self):
         """As with the kernel: one route, and no connection without it."""
         self.by_calls(calls.ROUTE_ONCE, RIGHT)
@@ -280,9 +292,10 @@ class Rdmacm(unittest.TestCase):
         of both ends keeps the peer's private data."""
         code, out = run(sys.executable, "-c", calls.TOLD_AT_BOTH_ENDS, RIGHT)
         self.assertEqual(0, code, out)
-        self.assertEqual(["disconnected None 0 0 0"] * 2 +
-                         ["established None 0 0 0", "established b'there' 196 2 4",
-                          "request b'hello' 56 5 3", "timeouts 15 15"], sorted(out.splitlines()))
+        self.assertEqual(["disconnected None 0 0 0 0"] * 2 +
+                         ["established None 0 0 0 0", "established b'there' 196 2 4 0",
+                          "request b'hello' 56 5 3 1", "timeouts 15 15"],
+                         sorted(out.splitlines()))
 
     def test_ack_timeout(self):
         """rdma_set_option(3): the queue pair has what was set at its end; 0 is no timer."""

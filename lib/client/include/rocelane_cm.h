@@ -86,7 +86,7 @@ struct rl_cm_conn_param {
 					UD: 180, 136, 136 */
 	uint8_t responder_resources; /* READs and ATOMICs of the peer at a time */
 	uint8_t initiator_depth;     /* ... of this side */
-	uint8_t flow_control;        /* not used */
+	uint8_t flow_control;        /* the peer is told whether ACKs bring credits */
 	uint8_t retry_count;
 	uint8_t rnr_retry_count;
 	uint8_t srq;     /* without rl_cm_create_qp(): does the QP have one? */
@@ -187,6 +187,9 @@ int rl_cm_accept(struct rl_cm_id *id, const struct rl_cm_conn_param *param);
 int rl_cm_establish(struct rl_cm_id *id);
 /** Say no to a CONNECT_REQUEST, or to a CONNECT_RESPONSE. */
 int rl_cm_reject(struct rl_cm_id *id, const void *private_data, uint8_t private_data_len);
+/** The same for another reason than the program's, 28: 35, by which vendors' options end. */
+int rl_cm_reject_because(
+	struct rl_cm_id *id, uint8_t reason, const void *private_data, uint8_t private_data_len);
 /** Its QP goes to ERR, the peer is told. Right, too, when the peer was faster. */
 int rl_cm_disconnect(struct rl_cm_id *id);
 /**
