@@ -66,7 +66,14 @@ check_access(unsigned int access, const char **why)
 				   IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
 				   IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |
 				   VL_ACCESS_FLUSH_GLOBAL;
+	/* ... to the kernel, and what a device may ignore. */
+	const unsigned int named =
+		((VL_ACCESS_FLUSH_PERSISTENT << 1) - 1) | IBV_ACCESS_OPTIONAL_RANGE;
 
+	if ((access & ~named) != 0) {
+		*why = "an access flag that has no meaning";
+		return EINVAL;
+	}
 	if ((access & ~(known | IBV_ACCESS_OPTIONAL_RANGE | IBV_ACCESS_HUGETLB)) != 0) {
 		*why = "an access flag that is not there: on demand paging, FLUSH_PERSISTENT";
 		return EOPNOTSUPP;

@@ -41,8 +41,11 @@ type_of(enum ibv_qp_type type, enum rl_qp_type *to)
 	case IBV_QPT_XRC_RECV:
 		*to = (enum rl_qp_type)type;
 		return 0;
-	default:
+	case IBV_QPT_RAW_PACKET:
+	case IBV_QPT_DRIVER:
 		return vl_why(EOPNOTSUPP, "queue pairs are RC, UC, UD, XRC_SEND and XRC_RECV");
+	default:
+		return vl_why(EINVAL, "no type of queue pairs");
 	}
 }
 

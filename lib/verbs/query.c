@@ -281,8 +281,8 @@ ibv_get_pkey_index(struct ibv_context *ctx, uint8_t port, __be16 pkey)
 {
 	__be16 at;
 
-	if (ibv_query_pkey(ctx, port, 0, &at) == 0 &&
-		(ntohs(at) & 0x7fff) == (ntohs(pkey) & 0x7fff))
+	/* As libibverbs' does it: 0x7fff is another one. */
+	if (ibv_query_pkey(ctx, port, 0, &at) == 0 && at == pkey)
 		return 0;
 	errno = EINVAL;
 	return -1;

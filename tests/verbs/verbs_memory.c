@@ -233,6 +233,7 @@ what_cannot_be(void)
 	refused(p, 0, ALL_ACCESS, EINVAL);
 	refused(p, 4096, IBV_ACCESS_REMOTE_WRITE, EINVAL);
 	refused(p, 4096, IBV_ACCESS_ON_DEMAND, EOPNOTSUPP);
+	refused(p, 4096, IBV_ACCESS_LOCAL_WRITE | 1 << 15, EINVAL); /* as the kernel */
 	munmap(p, 3 * 4096);
 }
 

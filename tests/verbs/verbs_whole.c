@@ -2,6 +2,8 @@
 /* ibv_wr_complete() posts all that was begun, or nothing of it. */
 #include <unistd.h>
 
+#include <arpa/inet.h>
+
 #include "ends.h"
 
 static struct end e[2];
@@ -62,6 +64,20 @@ refused_ops(void)
 		init.send_ops_flags = rows[i].has | rows[i].lacks;
 		CHECK(ibv_create_qp_ex(e[0].ctx, &init) == NULL && errno == EOPNOTSUPP);
 	}
+	/* As the kernel, which tells types of other devices from what is none. */
+	init.comp_mask = IBV_QP_INIT_ATTR_PD;
+	init.qp_type = IBV_QPT_RAW_PACKET;
+	CHECK(ibv_create_qp_ex(e[0].ctx, &init) == NULL && errno == EOPNOTSUPP);
+	init.qp_type = (enum ibv_qp_type)99;
+	CHECK(ibv_create_qp_ex(e[0].ctx, &init) == NULL && errno == EINVAL);
+}
+
+/* As libibverbs itself: the whole P_Key is compared. */
+static void
+partitions(void)
+{
+	CHECK(ibv_get_pkey_index(e[0].ctx, 1, htons(0xffff)) == 0);
+	CHECK(ibv_get_pkey_index(e[0].ctx, 1, htons(0x7fff)) == -1);
 }
 
 int
@@ -76,6 +92,7 @@ main(void)
 
 	ends_open(e, 7);
 	refused_ops();
+	partitions();
 	CHECK((own = ibv_reg_mr(e[0].pd, from, sizeof(from), ALL_ACCESS)) != NULL);
 	CHECK((other = ibv_reg_mr(e[1].pd, to, sizeof(to), ALL_ACCESS)) != NULL);
 	CHECK(ibv_destroy_qp(e[0].qp) == 0);
