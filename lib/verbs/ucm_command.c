@@ -267,8 +267,8 @@ resolve_route(const struct ucm_call *call)
 {
 	int rc;
 
-	if (call->id->routed || call->in->resolve_route.timeout_ms == 0)
-		return ucm_fail(EINVAL, "the route is resolved, or has no time for it");
+	if (call->id->routed)
+		return ucm_fail(EINVAL, "the route is resolved");
 	call->id->routed = true; /* another thread may be told at once */
 	rc = rl_cm_resolve_route(call->id->rl, (int)call->in->resolve_route.timeout_ms);
 	if (rc != 0)

@@ -247,8 +247,7 @@ an_accept_that_fails(void)
 {
 	const int s = channel_new(), c = channel_new();
 	const uint32_t listener = id_new(s), id = id_new(c);
-	struct resolve_route route = { HEADER(RESOLVE_ROUTE, route, 0),
-		{ .id = id, .timeout_ms = 2000 } };
+	struct resolve_route route = { HEADER(RESOLVE_ROUTE, route, 0), { .id = id } };
 	struct connect ask = { HEADER(CONNECT, ask, 0),
 		{ .conn_param = { .retry_count = 7, .valid = 1 }, .id = id } };
 	struct accept yes = { HEADER(ACCEPT, yes, 0),
