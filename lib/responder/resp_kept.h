@@ -24,7 +24,7 @@
 
 struct resp_kept {
 	uint32_t n;
-	psn_t from; /* with any: ePSN when it was looked at last, or the last one that was taken out */
+	psn_t from; /* with any: ePSN at the last look, or what that has taken out */
 	void *at[RESP_KEPT];
 };
 
