@@ -42,7 +42,7 @@ struct conf_client_limits {
 	uint32_t qps;            /* default 1024 */
 	uint32_t outstanding;    /* entries of all its work queues, default 1048576 */
 	uint32_t channels;       /* of completions and of connections, default 256 */
-	uint32_t cm_ids;         /* connections and listeners, default 1024 */
+	uint32_t cm_ids;         /* connections, binds and listeners, default 2048 */
 	uint32_t cm_listeners;   /* at ports, default 16 */
 	uint32_t cm_pending;     /* begun by peers and not answered, default 128 */
 	uint64_t memory;         /* bytes of its regions and rings, default 1 GiB */

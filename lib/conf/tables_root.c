@@ -132,7 +132,7 @@ static const struct conf_field client_limits_rows[] = {
 	LIMIT32(conf_client_limits, qps, 1, CONF_MAX_QPS, 1024),
 	LIMIT32(conf_client_limits, outstanding, 1, UINT32_MAX, 1048576),
 	LIMIT32(conf_client_limits, channels, 1, CONF_MAX_OBJECTS, 256),
-	LIMIT32(conf_client_limits, cm_ids, 1, CONF_MAX_OBJECTS, 1024),
+	LIMIT32(conf_client_limits, cm_ids, 1, CONF_MAX_OBJECTS, 2048),
 	LIMIT32(conf_client_limits, cm_listeners, 1, CONF_MAX_OBJECTS, 16),
 	LIMIT32(conf_client_limits, cm_pending, 1, CONF_MAX_OBJECTS, 128),
 	LIMIT64(conf_client_limits, memory, UINT64_C(1) << 40, UINT64_C(1) << 30),

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "connect_client.h"
 #include "connect_priv.h"
@@ -80,30 +81,45 @@ may_listen(struct connect *cx, const struct connect_listen_for *q, int port, str
 	return l == NULL ? 0 : in_the_way(&l->reach, &reach, q, r);
 }
 
-static bool
-is_taken(const struct connect *cx, uint16_t port)
+/* A bit for each port of EPHEMERAL on. */
+struct taken {
+	uint64_t bits[(EPHEMERAL_MASK + 1) / 64];
+};
+
+static void
+take(struct taken *t, uint16_t port)
+{
+	if (port >= EPHEMERAL)
+		t->bits[(port & EPHEMERAL_MASK) / 64] |= UINT64_C(1) << port % 64;
+}
+
+/* Once for all ports: applications may be bound to thousands. */
+static void
+taken_by_all(const struct connect *cx, struct taken *t)
 {
 	const struct connect_id *id;
 
+	memset(t, 0, sizeof(*t));
 	TAILQ_FOREACH (id, &cx->bound, beside)
-		if ((uint16_t)id->bound.service_id == port)
-			return true;
+		take(t, (uint16_t)id->bound.service_id);
 	for (uint32_t i = 0; i < CM_LISTENERS; i++)
-		if (cx->listeners[i].l != NULL && cx->listeners[i].conf.service_port == port)
-			return true;
-	return false;
+		if (cx->listeners[i].l != NULL)
+			take(t, cx->listeners[i].conf.service_port);
 }
 
 /* One after the other: whose port is free again is not asked in another's place at once. */
 static int
 free_port(struct connect *cx, uint16_t *port, struct refusal *r)
 {
+	struct taken t;
+
+	taken_by_all(cx, &t);
 	if (cx->next_port == 0)
 		cx->next_port = (uint16_t)(EPHEMERAL | (cm_random(&cx->cm) & EPHEMERAL_MASK));
 	for (uint32_t i = 0; i <= EPHEMERAL_MASK; i++) {
 		*port = cx->next_port;
 		cx->next_port = EPHEMERAL | ((*port + 1) & EPHEMERAL_MASK);
-		if (!is_taken(cx, *port))
+		if ((t.bits[(*port & EPHEMERAL_MASK) / 64] >> *port % 64 & 1) == 0)
 			return 0;
 	}
 	return refuse(r, EADDRNOTAVAIL, "no service port is free");
@@ -218,11 +234,10 @@ listen_new(
 	struct connect *cx, struct connect_id *id, struct connect_listen_for *q, struct refusal *r)
 {
 	const bool any = q->service_port == 0;
-	int rc = 0;
 
-	for (uint32_t i = 0; i <= TRIES; i++) {
-		if (any)
-			rc = free_port(cx, &q->service_port, r);
+	for (uint32_t i = 0;; i++) {
+		int rc = any ? free_port(cx, &q->service_port, r) : 0;
+
 		if (rc == 0)
 			rc = may_bind(cx, q, NULL, r);
 		if (rc == 0)
@@ -230,13 +245,11 @@ listen_new(
 		if (rc == 0)
 			break;
 		connect_id_deaf(cx, id);
-		if (rc != -EADDRINUSE || !any)
-			break;
-		rc = 0;
+		if (rc != -EADDRINUSE || !any || i == TRIES)
+			return rc;
 	}
-	if (rc == 0)
-		bind_to(cx, id, q);
-	return rc;
+	bind_to(cx, id, q);
+	return 0;
 }
 
 int
