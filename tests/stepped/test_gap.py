@@ -66,7 +66,7 @@ class Kept(dut.DutCase):
             "rx_send_requests")))
         rules = [t["rule"] for t in self.rpc("trace_read", qp_num=QPN) if t["kind"] == "rx"]
         self.assertEqual(["RESP-SEQ-01"] + 39 * ["RESP-SEQ-14"] + ["RESP-01"] +
-                         40 * ["RESP-05"], rules)
+                         40 * ["RESP-05"], rules[-81:])
 
     def test_RESP_SEQ_14_reads_what_the_write_before_it_wrote(self):
         self.keeping()
