@@ -218,7 +218,7 @@ most_of(struct worker *w, const struct qp *qp)
 	return REQUEST_QP;
 }
 
-/** Buffers for the fast path, which leaves none where it has sent all, and of long messages. */
+/** Buffers for the fast path, which leaves none where it has sent all, and for long messages. */
 static ALWAYS_INLINE uint32_t
 buffers_wanted(const struct worker *w, const struct qp *qp, uint32_t most)
 {

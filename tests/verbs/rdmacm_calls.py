@@ -184,7 +184,7 @@ id, param = new_id(), (ctypes.c_char * 64)()
 good(cm.rdma_resolve_addr(id, None, at(sys.argv[1], 7471), 2000))
 good(cm.rdma_ack_cm_event(next_event()))
 bad(errno.EINVAL, cm.rdma_connect(id, param))
-good(cm.rdma_resolve_route(id, 0)) # no kernel but the newest wants more
+good(cm.rdma_resolve_route(id, 0)) # only the newest kernels refuse 0
 good(cm.rdma_ack_cm_event(next_event()))
 bad(errno.EINVAL, cm.rdma_resolve_route(id, 2000))
 good(cm.rdma_destroy_id(id))

@@ -131,6 +131,40 @@ CM_12_a_listener_ends(void **state UNUSED)
 	close(fd);
 }
 
+/** The port of a new id. @param wanted 0: any. @param next where the search for one begins. */
+static json_int_t
+bound(int fd, json_int_t channel, uint32_t wanted, uint16_t next)
+{
+	char params[96];
+	json_int_t port;
+	json_t *v;
+
+	fake.c->connect.next_port = next;
+	snprintf(params, sizeof(params), "{\"channel\":%d,\"service_port\":%u}", (int)channel,
+		wanted);
+	v = ask(fd, "client_cm_bind", params);
+	port = number_of(v, "service_port");
+	json_decref(v);
+	return port;
+}
+
+/* CM-12: who names no port gets one that nobody has: no application, and no listener of ours. */
+static void
+CM_12_a_free_port(void **state UNUSED)
+{
+	json_int_t channel;
+	const int fd = listener(&channel);
+
+	assert_int_equal(bound(fd, channel, 0, 0xffff), 0xffff);
+	assert_int_equal(bound(fd, channel, 0, 0xffff), 0xc000); /* once round */
+	assert_int_equal(bound(fd, channel, 0, 0xc000), 0xc001);
+	assert_int_equal(bound(fd, channel, 0x1d05, 0), 0x1d05);
+	assert_int_equal(bound(fd, channel, 0, 0xdd05), 0xdd05); /* another one */
+	fake.c->connect.listeners[0].conf.service_port = 0xc002;
+	assert_int_equal(bound(fd, channel, 0, 0xc000), 0xc003);
+	close(fd);
+}
+
 int
 main(void)
 {
@@ -138,6 +172,7 @@ main(void)
 		WITH_SOCKET(CM_40_more_than_may_wait),
 		WITH_SOCKET(CM_13_reason_of_an_own_refusal),
 		WITH_SOCKET(CM_12_a_listener_ends),
+		WITH_SOCKET(CM_12_a_free_port),
 	};
 
 	return cmocka_run_group_tests(tests, group_setup, group_teardown);
