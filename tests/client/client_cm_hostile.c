@@ -72,6 +72,19 @@ as_many_as_it_may(const char *socket)
 	CHECK(strstr(rl_last_error(), "client_limits.cm_ids") != NULL);
 	for (int i = 0; i < IDS; i++)
 		OK(rl_cm_destroy_id(ids[i]));
+	for (int i = 0; i <= IDS; i++) { /* bound, each to a port of its own */
+		struct sockaddr_storage any = side_address("10.77.0.2", 0);
+
+		OK(rl_cm_create_id(s.channel, &id, NULL, RL_PS_TCP));
+		rc = rl_cm_bind_addr(id, (struct sockaddr *)&any);
+		CHECK(rc == (i < IDS ? 0 : -ENOSPC));
+		if (i < IDS)
+			ids[i] = id;
+	}
+	CHECK(strstr(rl_last_error(), "client_limits.cm_ids") != NULL);
+	OK(rl_cm_destroy_id(id));
+	for (int i = 0; i < IDS; i++)
+		OK(rl_cm_destroy_id(ids[i]));
 	for (int i = 0; i < LISTENERS; i++) {
 		ids[i] = listen_at(&s, "10.77.0.2", (uint16_t)(SERVICE + i), &rc);
 		CHECK(ids[i] != NULL);
