@@ -53,6 +53,8 @@ requester_knobs(const struct conf_knobs *k)
 		v |= REQ_KNOB_READ_KEEP;
 	if (k->req_gap == KNOB_req_gap_patch)
 		v |= REQ_KNOB_PATCH;
+	if (k->req_probe == KNOB_req_probe_always)
+		v |= REQ_KNOB_PROBE;
 	v |= (uint16_t)(k->req_reorder << REQ_KNOB_REORDER_SHIFT);
 	if (k->req_credits != 0)
 		v |= REQ_KNOB_CREDITS;

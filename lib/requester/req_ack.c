@@ -62,7 +62,7 @@ moved(struct requester *r, psn_t from, psn_t p, ns_t now, struct requester_verdi
 	bool overtaken = psn_distance(r->cur, from) < psn_distance(r->una, from);
 
 	if (UNLIKELY(overtaken | r->waiting_rnr | r->draining | r->recovering | r->doubting |
-		     req_is_lossy(r))) {
+		     req_probes(r))) {
 		if (overtaken | r->waiting_rnr | r->draining | r->doubting | r->holes |
 			r->patching | r->patched)
 			moved_rarely(r, from, overtaken, v);
@@ -72,7 +72,7 @@ moved(struct requester *r, psn_t from, psn_t p, ns_t now, struct requester_verdi
 	if (requester_round_is_over(r))
 		req_pace_round(r, p, now, v);
 	requester_timer_restart(r, now);
-	if (UNLIKELY(req_is_lossy(r)))
+	if (UNLIKELY(req_probes(r)))
 		req_probe_arm(r, now);
 	v->act |= REQACT_TIMER;
 }

@@ -112,7 +112,7 @@ req_keep(struct requester *r, const struct wire_pkt *p, ns_t now, struct request
 	v->offset = at << __builtin_ctz(r->pmtu);
 	if (r->timing && !r->doubting) { /* TMR-06 */
 		requester_timer_restart(r, now);
-		if (req_is_lossy(r))
+		if (req_probes(r))
 			req_probe_arm(r, now);
 		v->act |= REQACT_TIMER;
 	}
@@ -199,7 +199,7 @@ req_hole_filled(struct requester *r, bool joined, ns_t now, struct requester_ver
 	r->patched = false;
 	if (psn_cmp(r->heard, r->una) < 0) {
 		r->holes = false;
-		if (requester_is_free(r) && r->probing) {
+		if (r->probing && !req_probes(r)) {
 			r->probing = 0;
 			requester_timer_restart(r, now);
 		}

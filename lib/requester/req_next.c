@@ -128,6 +128,17 @@ emit(struct requester *r, struct requester_wr *w, const struct segment *s, uint3
 		(ask | !data | !is_acked(r)) ? 0 : r->since_ackreq + 1u);
 }
 
+/** A packet that asks for a response leaves: the timer runs from the first one on (TMR-05). */
+static ALWAYS_INLINE void
+ask_timer(struct requester *r, ns_t now)
+{
+	if (r->timing)
+		return;
+	requester_timer_start(r, now);
+	if (UNLIKELY(req_probes(r)))
+		req_probe_arm(r, now);
+}
+
 /**
  * Sending stops, maybe for long. If the newest packet in flight went out without AckReq, in the
  * hope of one behind it, send it once more to be told about it (REQ-07).
@@ -153,7 +164,7 @@ stop(struct requester *r, enum requester_stop why, ns_t now, struct requester_pa
 	w->sent_at = requester_stamp(now);
 	w->resumed = 1;
 	emit(r, w, segment_of(w), EMIT_DATA | EMIT_ASK, now, out);
-	requester_timer_start(r, now);
+	ask_timer(r, now);
 	return REQ_SEND;
 }
 
@@ -174,11 +185,7 @@ send(struct requester *r, struct requester_wr *w, const struct segment *s, uint3
 		return stop(r, REQ_WINDOW, now, out);
 	emit(r, w, s, how | (window_asks(r, flying, span) ? EMIT_ASK : 0), now, out);
 	if (r->since_ackreq == 0 && LIKELY(is_acked(r))) {
-		if (!r->timing) {
-			requester_timer_start(r, now);
-			if (UNLIKELY(req_is_lossy(r)))
-				req_probe_arm(r, now);
-		}
+		ask_timer(r, now);
 		if (psn_distance(out->psn, r->una) >= requester_timed_from(r) &&
 			(!out->resend || (r->rtt_min == 0 && !r->recovering)) &&
 			(!r->patched | r->holes))

@@ -260,23 +260,35 @@ req_overtaken(struct requester *r, psn_t p, ns_t now, struct requester_verdict *
  * packet. One that a queue has made long is no reason: then answers come all the time. It is no
  * retry: the transport timer begins anew with it, and after some probes without progress nothing
  * but the timer is left, nor after a timeout: who has vanished sees its retries and no more. Where
- * nothing was lost of late there are none, so that a quiet link does not pay.
+ * nothing was lost of late there are none, so that a quiet link does not pay; unless req.probe is
+ * `always`: then the first loss does not wait for the timer, either.
  */
 static void
 probe(struct requester *r, struct requester_verdict *v)
 {
 	const bool in_vain = req_was_in_vain(r); /* the peer has been heard of */
+	const bool lossy = req_is_lossy(r);
+	bool alone;
 
 	r->probing = 0;
 	v->act = REQACT_TIMER;
 	if (!requester_outstanding(r))
 		return;
 	r->probes++;
-	if (!req_patch_request(r, v)) {
-		req_pace_lost(r, in_vain ? REQ_LOST_TOLD : REQ_LOST_PROBE);
+	alone = req_patch_request(r, v);
+	if (!alone || !lossy)
+		req_pace_lost(r, in_vain | alone ? REQ_LOST_TOLD : REQ_LOST_PROBE);
+	if (!alone)
 		req_rewind(r, v);
-	}
 	v->rule = REQRULE_PROBE;
+}
+
+void
+requester_probe_anew(struct requester *r, ns_t now)
+{
+	r->probing = 0;
+	r->probes = 0;
+	req_probe_arm(r, now);
 }
 
 static void

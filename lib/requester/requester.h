@@ -73,6 +73,7 @@ enum {                                          /* struct requester.knobs */
 	REQ_KNOB_REORDER_MASK = 3,
 	REQ_KNOB_READ_KEEP = BIT32(8), /* req.read_gap=keep; with REQ_KNOB_READ_FILL */
 	REQ_KNOB_PATCH = BIT32(9),     /* req.gap=patch */
+	REQ_KNOB_PROBE = BIT32(10),    /* req.probe=always */
 };
 
 #define REQ_OPEN_ALL UINT32_MAX /* requester.open: as much as `window` allows */
@@ -375,6 +376,8 @@ void requester_resume(struct requester *r);
 
 /** r->deadline has passed: transport timeout, or the end of an RNR wait. */
 void requester_timer(struct requester *r, ns_t now, struct requester_verdict *v);
+/** With req.probe=always: the transport timer has begun, anew if there was progress. */
+void requester_probe_anew(struct requester *r, ns_t now);
 
 /**
  * What was sent of late had nowhere to go, and now it has: everything is sent again. That is no

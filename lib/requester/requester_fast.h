@@ -88,6 +88,8 @@ requester_take_acks(struct requester *r, uint32_t ahead, ns_t now)
 	if (requester_round_is_over(r))
 		requester_round_take(r, psn_sub(r->una, 1), now);
 	requester_timer_restart(r, now);
+	if (UNLIKELY((r->knobs & REQ_KNOB_PROBE) != 0))
+		requester_probe_anew(r, now);
 	return n;
 }
 _Static_assert(AETH_ACK == 0, "the kind of a positive ACK");
@@ -155,6 +157,8 @@ requester_take_read(struct requester *r, ns_t now)
 
 	requester_answered(r, 1, ends);
 	requester_timer_restart(r, now);
+	if (UNLIKELY((r->knobs & REQ_KNOB_PROBE) != 0))
+		requester_probe_anew(r, now);
 	return ends;
 }
 
@@ -442,8 +446,11 @@ requester_run_end(struct requester *r, const struct requester_run *run, ns_t now
 	ASSERT(run->reads == 0 || r->reads <= r->max_rd_atomic);
 	if (run->times)
 		requester_time_round(r, run->timed, now);
-	if (run->asked != 0)
-		requester_timer_start(r, now);
+	if (run->asked == 0 || r->timing)
+		return;
+	requester_timer_start(r, now);
+	if (UNLIKELY((r->knobs & REQ_KNOB_PROBE) != 0))
+		requester_probe_anew(r, now);
 }
 _Static_assert(WR_RDMA_WRITE == 0 && WR_SEND == 2 && WR_SEND_WITH_IMM == 3 &&
 		       WR_RDMA_WRITE_WITH_IMM == (WR_RDMA_WRITE | REQUESTER_WHAT_IMM) &&

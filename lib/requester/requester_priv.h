@@ -80,6 +80,13 @@ req_is_lossy(const struct requester *r)
 	return !requester_is_free(r) || r->holes;
 }
 
+/** Does silence of some round trips bring a probe? */
+static ALWAYS_INLINE bool
+req_probes(const struct requester *r)
+{
+	return req_is_lossy(r) || (r->knobs & REQ_KNOB_PROBE) != 0;
+}
+
 /** What holds of a requester between two calls, whatever its peer sent. */
 static ALWAYS_INLINE void
 req_check_state(const struct requester *r)
@@ -315,8 +322,8 @@ void req_rewind(struct requester *r, struct requester_verdict *v);
 #define REQ_PROBES_MOST 3
 #define REQ_PROBE_GRACE (20 * TIME_NS_PER_US) /* until a peer that is not idle answers */
 /**
- * The timer runs: on a link that loses packets, let it end after some round trips of silence. In
- * place, for there each response does it.
+ * The timer runs: where req_probes(), let it end after some round trips of silence. In place, for
+ * on a link that loses packets each response does it.
  */
 static ALWAYS_INLINE void
 req_probe_arm(struct requester *r, ns_t now)

@@ -247,7 +247,7 @@ requester_read_begins(struct requester_wr *w)
 static ALWAYS_INLINE uint32_t
 requester_timed_from(const struct requester *r)
 {
-	return r->rounds ? 0 : REQUESTER_PACED;
+	return r->rounds || (r->knobs & REQ_KNOB_PROBE) != 0 ? 0 : REQUESTER_PACED;
 }
 
 /** Time the round trip of packet `p`, which owes a response, unless another is being timed. */

@@ -185,6 +185,7 @@ set_attributes(struct sim *s, struct end *e, bool credits)
 	q->knobs |= s->seed % 5 == 2 ? REQ_KNOB_READ_FILL | REQ_KNOB_READ_KEEP : 0;
 	q->knobs |= (uint16_t)(s->seed / 5 % 4 << REQ_KNOB_REORDER_SHIFT);
 	q->knobs |= (s->seed / 2 + e->index) % 3 == 1 ? REQ_KNOB_PATCH : 0;
+	q->knobs |= (s->seed / 6 + e->index) % 4 == 1 ? REQ_KNOB_PROBE : 0;
 
 	/* XRC is RC with a number in each request (XRC-01): a third of the connections. */
 	q->transport = r->transport =

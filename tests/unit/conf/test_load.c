@@ -226,6 +226,7 @@ static const struct knob_row {
 	{ "req.gap", "\"restart\"", "\"restart\"", "\"patch\"", K(req_gap), 0, 0, 1 },
 	{ "resp.gap", "\"drop\"", "\"drop\"", "\"keep\"", K(resp_gap), 0, 0, 1 },
 	{ "req.read_gap", "\"restart\"", "\"restart\"", "\"fill\"", K(req_read_gap), 0, 0, 1 },
+	{ "req.probe", "\"lossy\"", "\"lossy\"", "\"always\"", K(req_probe), 0, 0, 1 },
 	{ "req.reorder", "0", "0", "3", K(req_reorder), 0, 0, 3 },
 	{ "req.ackreq_interval", "16", "16", "1", K(req_ackreq_interval), 16, 16, 1 },
 	{ "req.max_outstanding_psn", "8388607", "8388607", "\"0x10\"", K(req_max_outstanding_psn),

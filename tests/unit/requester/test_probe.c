@@ -161,5 +161,114 @@ TMR_07_probes_behind_a_queue(void **state)
 	}
 }
 
-RUN(T(TMR_07_probes_where_packets_were_lost), T(TMR_07_probes_before_a_short_timer),
+/*
+ * TMR-07, TMR-02, knob req.probe=always: silence where nothing was ever lost. No round trip was longer
+ * than the shortest, so its double counts, as above. The same three probes come, none is a retry, and who has vanished then sees its
+ * retries and no more. Any progress, and there are three again.
+ */
+static void
+TMR_07_always_probes(void **state)
+{
+	struct bed bed, *s = &bed;
+	psn_t una;
+
+	(void)state;
+	long_write(s, 2000);
+	s->r.knobs = REQ_KNOB_PROBE;
+	round_trip(s, 10 * US);
+	pump(s);
+	una = s->r.una;
+	for (uint32_t i = 0; i < 3; i++)
+		expect_probe(s, (40 + 20) * US << i);
+	assert_int_equal(s->r.retry_left, 3);
+	for (uint32_t i = 0; i < 2; i++) {
+		const ns_t since = s->now;
+
+		expire(s);
+		expect_resend(s, QC_TIMEOUT, "TMR-07");
+		assert_true(s->now - since >= UINT64_C(4096) << 14);
+		pump(s);
+	}
+	assert_int_equal(s->r.retry_left, 3 - 2);
+	ack(s, una.v + 7, ACK);
+	assert_int_equal(s->r.retry_left, 3);
+	pump(s);
+	expire(s);
+	expect_resend(s, QC_NONE, "TMR-07");
+	assert_int_equal(s->r.retry_left, 3);
+}
+
+/*
+ * TMR-07, knob req.probe=always: a lone message, a SEND or a READ, on a link that never lost
+ * anything. It comes again, asks for its answer, and once that is here nothing runs. Probes are
+ * counted anew for each.
+ */
+static void
+TMR_07_always_probes_a_lone_message(void **state)
+{
+	struct bed bed, *s = &bed;
+	uint32_t at = S;
+
+	(void)state;
+	bed_init(s);
+	s->r.knobs = REQ_KNOB_PROBE;
+	for (uint32_t i = 0; i < 8; i++, at++) {
+		const bool reads = i % 2 != 0;
+		const ns_t silence = (40 + 20) * US;
+		ns_t since;
+
+		if (reads)
+			POST(s, READ(8));
+		else
+			post_sends(s, 1);
+		pump(s);
+		expect_psns(s, at);
+		for (uint32_t probes = 0; i != 0 && probes < 2; probes++) {
+			since = s->now;
+			expire(s);
+			assert_int_equal(s->now - since, silence << probes);
+			expect_resend(s, QC_NONE, "TMR-07");
+			pump(s);
+			expect_psns(s, at);
+			assert_true(s->out[0].flags & ACKREQ);
+		}
+		s->now += 10 * US;
+		if (reads)
+			read_rsp(s, OP_RC_READ_RESPONSE_ONLY, at, 8);
+		else
+			ack(s, at, ACK);
+		expect_done(s, i + 1);
+		assert_int_equal(s->r.retry_left, 3);
+		assert_false(s->r.timing);
+	}
+}
+
+/*
+ * TMR-07, knobs req.probe=always and req.gap=patch: the oldest packet alone, and the window is that
+ * of a link that loses packets from then on.
+ */
+static void
+TMR_07_always_probes_alone(void **state)
+{
+	struct bed bed, *s = &bed;
+
+	(void)state;
+	bed_init(s);
+	s->r.knobs = REQ_KNOB_PROBE | REQ_KNOB_PATCH;
+	post_sends(s, 20);
+	pump(s);
+	s->now += 10 * US;
+	ack(s, S + 9, ACK);
+	assert_true(s->r.probing);
+	expire(s);
+	expect_resend(s, QC_NONE, "TMR-07");
+	pump(s);
+	expect_psns(s, S + 10);
+	ack(s, S + 19, ACK);
+	expect_done(s, 20);
+	assert_int_equal(s->r.retry_left, 3);
+}
+
+RUN(T(TMR_07_always_probes), T(TMR_07_always_probes_a_lone_message), T(TMR_07_always_probes_alone),
+	T(TMR_07_probes_where_packets_were_lost), T(TMR_07_probes_before_a_short_timer),
 	T(TMR_07_probes_behind_a_queue), T(TMR_02_no_probe_on_a_quiet_link))
