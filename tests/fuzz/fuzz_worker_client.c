@@ -214,7 +214,7 @@ bed_knobs(uint32_t i, const uint8_t *s)
 	const uint32_t internal = RESP_KNOB_RQ_LIMIT;
 	struct knobs k = { .on = true,
 		.resp = (uint16_t)((s[3] | (s[4] & 15) << 8) & ~internal),
-		.req = (uint16_t)(s[5] | (s[6] & 3) << 8),
+		.req = (uint16_t)(s[5] | (s[6] & 3) << 8 | (s[6] & 0x80) << 3),
 		.window = windows[s[6] >> 2 & 3],
 		.ackreq_interval = intervals[s[6] >> 4 & 3],
 		.timeout = (s[6] & 0x40) != 0 ? 0 : 8,

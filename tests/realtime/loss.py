@@ -56,6 +56,7 @@ class Setup:
     again: int = AGAIN_MAX
     read_gap: str = "restart"
     gap: str = "restart"
+    probe: str = "lossy"
 
 
 @dataclass
@@ -110,6 +111,7 @@ def config(s):
         del c["knobs"]["cc.window"]
     c["lcores"].update(workers=list(range(1, 1 + s.workers)), idle="poll")
     c["knobs"]["req.read_gap"] = s.read_gap
+    c["knobs"]["req.probe"] = s.probe
     if s.gap == "patch":
         c["knobs"].update({"req.gap": "patch", "resp.gap": "keep"})
     c["knobs"]["tmr.min_timeout"] = min(timeout, MIN_TIMEOUT)
@@ -279,6 +281,8 @@ def main():
                    help="req.read_gap (restart)")
     p.add_argument("--gap", choices=("restart", "patch"), default="restart",
                    help="patch: req.gap patch, and resp.gap keep (restart)")
+    p.add_argument("--probe", choices=("lossy", "always"), default="lossy",
+                   help="req.probe (lossy)")
     p.add_argument("--json", metavar="FILE", help="write the rows there, too (-: only them, here)")
     a = p.parse_args()
     rows = []
@@ -292,7 +296,7 @@ def main():
     for op in a.op.split(","):
         for qps in a.qps.split(","):
             setup = Setup(op, int(qps), a.size, a.mtu, a.delay, a.timeout, a.window,
-                          a.workers, a.ms, a.seed, a.again, a.read_gap, a.gap)
+                          a.workers, a.ms, a.seed, a.again, a.read_gap, a.gap, a.probe)
             if a.timeout is None:
                 choose_timeout(setup, a.json != "-")
             bench = Bench(setup)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * sim-loss [--losses N] [--seed N] [--row ROW]
+ * sim-loss [--losses N] [--seed N] [--row ROW] [--always]
  *
  * Goodput and transport timeouts of one queue pair over a link that loses packets, in virtual time:
  * no noise, and the same seed gives the same figures. One core has both ends, as in
@@ -11,10 +11,13 @@
  * losses as a part of that without. Beside it stands the most that going back can reach: whatever
  * is on the link behind a lost packet is sent again, 1 / (1 + loss * packets of a round trip). Who
  * asks for the missing packets alone is not bound by it. A row with less than its least, or with
- * a timeout, is a failure: a probe comes before, also where the first losses find eight messages in
- * a queue that is as long as the timeout of 66 us.
+ * a timeout, is a failure.
  *
- * The second table has no random loss but a bottleneck: a switch's port with a rate of 20 Gb/s and
+ * Before its first loss a queue pair does not probe. If its last packet, or the NAK, is lost then,
+ * it has a timeout; so may one row in a hundred. With --always (req.probe) none has. The second
+ * table is of first losses alone: three of each connection, by default and with req.probe=always.
+ *
+ * The last table has no random loss but a bottleneck: a switch's port with a rate of 20 Gb/s and
  * a buffer, which all queue pairs share, and which drops what does not fit. There the losses are
  * the sender's own doing. Each row plays 100 ms and prints what arrived as a part of the rate;
  * beside it the packets that buffer and link hold together. Timeouts are no failure there: 16 KiB
@@ -30,7 +33,7 @@
 #include "args.h"
 #include "sim.h"
 
-#define USAGE "sim-loss [--losses N] [--seed N] [--row ROW]"
+#define USAGE "sim-loss [--losses N] [--seed N] [--row ROW] [--always]"
 
 /* Nanoseconds of the core: with them a WRITE of 4 KiB takes it half a microsecond at both ends. */
 enum {
@@ -47,7 +50,10 @@ enum {
 	MESSAGE = 16,    /* packets */
 	PMTU = 256,      /* their size does not matter here, the costs are those of 4 KiB */
 	STRETCH = 10000, /* messages without loss */
+	FEW = 8,         /* the same, of many connections */
 };
+
+static int always; /* REQ_KNOB_PROBE */
 
 enum gap { RESTART, FILL, KEEP, ALONE };
 static const char *const gaps[][2] = { { "", "restart" }, { "", "fill" }, { "patch", "keep" },
@@ -87,6 +93,20 @@ static const struct row {
 	{ WR_RDMA_WRITE, ALONE, 4, 5000, 10000, 0.70, WINDOW },
 	{ WR_RDMA_WRITE, ALONE, 8, 50000, 1000, 0.89, WINDOW },
 	{ WR_RDMA_WRITE, ALONE, 8, 50000, 10000, 0.39, WINDOW },
+};
+
+/* The first losses. Many in a row, so that also what tells of them is lost. */
+enum { FIRST_LOSSES = 3, FIRST_CHANCE = 100000, FIRST_TIMEOUT = 8, FIRST_EACH = 20 };
+static const struct first {
+	uint8_t op;
+	uint8_t gap;
+	uint32_t window; /* packets */
+} firsts[] = {
+	{ WR_RDMA_WRITE, RESTART, 2 * MESSAGE }, /* one message at a time */
+	{ WR_RDMA_WRITE, RESTART, WINDOW },
+	{ WR_RDMA_WRITE, KEEP, WINDOW },
+	{ WR_RDMA_READ, RESTART, 2 * MESSAGE },
+	{ WR_RDMA_READ, KEEP, 2 * MESSAGE },
 };
 
 /* Lengths and the buffer are those of 4 KiB, scaled to frames of the bed. */
@@ -188,6 +208,7 @@ connect(struct sim *s, uint32_t pair, uint8_t op, uint8_t gap, uint8_t timeout)
 	e->req.retry_cnt = e->req.retry_left = 7;
 	e->req.max_rd_atomic = RD_MAX;
 	e->req.knobs = op == WR_RDMA_READ ? knobs[gap] : gap >= KEEP ? REQ_KNOB_PATCH : 0;
+	e->req.knobs |= (uint16_t)always;
 	e->req.transport = peer->resp.transport = WIRE_RC;
 	e->req.qp_type = QPT_RC;
 	e->req.armed = e->armed = e->paths = false;
@@ -291,9 +312,9 @@ step(struct sim *s, uint8_t op)
 	turn(s, op);
 }
 
-/** Until so many packets are lost, or so many messages complete. @return messages a second. */
+/** Until `goal` packets are lost, or without loss so many messages complete. @return their rate. */
 static double
-play(struct sim *s, const struct row *row, uint32_t loss, uint64_t losses)
+play(struct sim *s, const struct row *row, uint32_t loss, uint64_t goal)
 {
 	const uint64_t lost = s->t.lost, done = s->t.completed;
 	const ns_t start = s->now;
@@ -302,7 +323,7 @@ play(struct sim *s, const struct row *row, uint32_t loss, uint64_t losses)
 		s->link[i].latency = row->delay;
 		s->link[i].loss = loss;
 	}
-	while (loss != 0 ? s->t.lost - lost < losses : s->t.completed - done < STRETCH)
+	while (loss != 0 ? s->t.lost - lost < goal : s->t.completed - done < goal)
 		step(s, row->op);
 	return (double)(s->t.completed - done) * TIME_NS_PER_S / (double)(s->now - start);
 }
@@ -322,7 +343,7 @@ run(struct sim *s, const struct row *row, uint64_t losses, uint64_t seed)
 	begin(s, 1, seed);
 	connect(s, 0, row->op, row->gap, row->timeout);
 	s->end[0].req.window = row->window;
-	whole = play(s, row, 0, 0);
+	whole = play(s, row, 0, STRETCH);
 	t = s->t;
 	part = play(s, row, row->loss, losses) / whole;
 	pair_release(s, 0);
@@ -336,6 +357,41 @@ run(struct sim *s, const struct row *row, uint64_t losses, uint64_t seed)
 		s->t.probes - t.probes, timeouts, good ? "" : "  <-- is not good enough");
 	fflush(stdout);
 	return good;
+}
+
+/** @return timeouts of so many connections. */
+static uint64_t
+run_firsts(struct sim *s, const struct first *first, uint16_t probe, uint64_t n, uint64_t seed)
+{
+	const struct row row = { .op = first->op, .delay = 5000 };
+	const uint64_t timeouts = s->t.timeouts;
+
+	for (uint64_t i = 0; i < n; i++) {
+		begin(s, 1, seed * n + i);
+		connect(s, 0, first->op, first->gap, FIRST_TIMEOUT);
+		s->end[0].req.window = first->window;
+		s->end[0].req.knobs |= probe;
+		play(s, &row, 0, FEW);
+		play(s, &row, FIRST_CHANCE, FIRST_LOSSES);
+		play(s, &row, 0, 2 * FEW);
+		pair_release(s, 0);
+		link_clear(s);
+	}
+	return s->t.timeouts - timeouts;
+}
+
+/** @return is it as good as it has to be? By default there are some, or this shows nothing. */
+static bool
+run_first(struct sim *s, const struct first *first, uint64_t n, uint64_t seed)
+{
+	const uint64_t lossy = run_firsts(s, first, 0, n, seed),
+		       none = run_firsts(s, first, REQ_KNOB_PROBE, n, seed);
+
+	printf("%-5s %-7s  %6u  %11" PRIu64 "  %8" PRIu64 "  %8" PRIu64 "%s\n",
+		first->op == WR_RDMA_READ ? "read" : "write",
+		gaps[first->gap][first->op == WR_RDMA_READ], first->window, n, lossy, none,
+		none == 0 ? "" : "  <-- is not good enough");
+	return none == 0 && (lossy != 0 || n < 1000);
 }
 
 /* ---- a bottleneck ---------------------------------------------------------------------------- */
@@ -409,6 +465,7 @@ main(int argc, char **argv)
 		{ "losses", required_argument, NULL, 'l' },
 		{ "seed", required_argument, NULL, 's' },
 		{ "row", required_argument, NULL, 'r' },
+		{ "always", no_argument, &always, REQ_KNOB_PROBE },
 		{ NULL, 0, NULL, 0 },
 	};
 	static struct sim *s; /* kept to the end, with the packets that it uses again */
@@ -419,7 +476,10 @@ main(int argc, char **argv)
 	while ((c = getopt_long(argc, argv, "", names, NULL)) != -1) {
 		if (c == '?')
 			args_bad(USAGE);
-		*(c == 'l' ? &losses : c == 's' ? &seed : &only) = args_number(optarg, USAGE);
+		if (c != 0)
+			*(c == 'l'         ? &losses
+				: c == 's' ? &seed
+					   : &only) = args_number(optarg, USAGE);
 	}
 	if (optind != argc || (only != UINT64_MAX && only >= ARRAY_LEN(rows) + ARRAY_LEN(necks)))
 		args_bad(USAGE);
@@ -428,6 +488,9 @@ main(int argc, char **argv)
 	for (uint64_t i = 0; i < ARRAY_LEN(rows); i++)
 		if (only == UINT64_MAX || only == i)
 			good &= run(s, &rows[i], losses, seed);
+	printf("op    gap      window  connections  timeouts  always\n");
+	for (uint64_t i = 0; i < ARRAY_LEN(firsts) && only == UINT64_MAX && always == 0; i++)
+		good &= run_first(s, &firsts[i], losses / FIRST_EACH, seed);
 	printf("op    gap      round  buffer   QPs  holds      part   dropped    probes  "
 	       "timeouts\n");
 	for (uint64_t i = 0; i < ARRAY_LEN(necks); i++)

@@ -5,6 +5,8 @@ import roce
 from dut import MS, QPN
 from dut_req import S, ReqCase, Sent, in_time, transport_ns
 
+US = 1000                       # ns
+
 
 class Retry(ReqCase):
 
@@ -250,6 +252,39 @@ class Retry(ReqCase):
         self.assertEqual([S, S + 1, S + 2], self.psns(self.until_sent(300 * MS)[1]))
         self.assertEqual(1, self.delta("local_ack_timeout_err"))
         self.assertEqual(2, self.qp()["retry_cnt_left"])
+
+    def lone_message_lost(self, knobs):
+        """How long until it comes again: the second of two; the first took 10 us."""
+        self.req(retry_cnt=3, knobs=knobs)
+        self.sends(1)
+        self.ack(S, ns=10 * US)
+        self.sends(1)
+        took, got = self.until_sent(5 * transport_ns(14))
+        self.expect(got, Sent(roce.SEND_ONLY, S + 1))
+        return took
+
+    def test_TMR_07_no_probe_before_the_first_loss(self):
+        """req.probe is lossy by default."""
+        self.assertTrue(in_time(self.lone_message_lost({}), transport_ns(14)))
+        self.assertEqual(2, self.qp()["retry_cnt_left"])
+        self.assertEqual(1, self.delta("local_ack_timeout_err"))
+
+    def test_TMR_07_probe_always(self):
+        """req.probe=always: the first loss does not wait for the timer. Who has vanished sees three
+        more copies, and then the retries."""
+        took = self.lone_message_lost({"req.probe": "always"})
+        self.assertLess(took, MS)
+        self.assertGreater(took, 20 * US)
+        for probes in (2, 1, 0):
+            self.assertEqual(3, self.qp()["retry_cnt_left"])
+            self.assertEqual(0, self.delta("local_ack_timeout_err"))
+            took, got = self.until_sent(5 * transport_ns(14))
+            self.expect(got, Sent(roce.SEND_ONLY, S + 1))
+            self.assertEqual(probes > 0, took < MS)
+        self.assertEqual(2, self.qp()["retry_cnt_left"])
+        self.ack(S + 1)
+        self.assertEqual(3, self.qp()["retry_cnt_left"])
+        self.succeeded([100, 101])
 
     def test_TMR_08_one_timer_at_a_time(self):
         self.req()

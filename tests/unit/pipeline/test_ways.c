@@ -100,7 +100,7 @@ choose(struct world *w, struct qp *qp)
 		RESP_KNOB_CREDITS, RESP_KNOB_EVENT_WITH_CQE, RESP_KNOB_KEEP };
 	static const uint16_t req_knobs[] = { REQ_KNOB_BAD_AETH_DROP, REQ_KNOB_ACK_FOR_READ_FATAL,
 		REQ_KNOB_CREDITS, REQ_KNOB_LEN_PAD_DROP, REQ_KNOB_READ_FILL, REQ_KNOB_READ_KEEP,
-		REQ_KNOB_PATCH };
+		REQ_KNOB_PATCH, REQ_KNOB_PROBE };
 	struct requester *r = &qp->req;
 
 	if (ways_one_in(w, 3) && qp->type == QPT_RC)

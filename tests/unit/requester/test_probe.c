@@ -162,9 +162,10 @@ TMR_07_probes_behind_a_queue(void **state)
 }
 
 /*
- * TMR-07, TMR-02, knob req.probe=always: silence where nothing was ever lost. No round trip was longer
- * than the shortest, so its double counts, as above. The same three probes come, none is a retry, and who has vanished then sees its
- * retries and no more. Any progress, and there are three again.
+ * TMR-07, TMR-02, knob req.probe=always: silence where nothing was ever lost. No round trip was
+ * longer than the shortest, so its double counts, as above. The same three probes come, none is a
+ * retry, and who has vanished then sees its retries and no more. Any progress, and there are three
+ * again.
  */
 static void
 TMR_07_always_probes(void **state)
