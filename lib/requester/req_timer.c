@@ -287,7 +287,6 @@ void
 requester_probe_anew(struct requester *r, ns_t now)
 {
 	r->probing = 0;
-	r->probes = 0;
 	req_probe_arm(r, now);
 }
 

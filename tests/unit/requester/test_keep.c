@@ -311,6 +311,29 @@ TMR_07_probe(void **state)
 	assert_int_equal(s->r.reply_psns, 0);
 }
 
+/* TMR-07, knob req.probe=always: what only came late is no loss, and silence brings a probe still. */
+static void
+TMR_07_always_probes_behind_late_ones(void **state)
+{
+	struct bed bed, *s = &bed;
+
+	(void)state;
+	for (uint32_t always = 0; always < 2; always++) {
+		started(s);
+		s->r.knobs |= 3 << REQ_KNOB_REORDER_SHIFT;
+		s->r.knobs |= always ? REQ_KNOB_PROBE : 0;
+		data(s, 0);
+		data(s, 2);
+		assert_true(s->r.holes);
+		data(s, 1);
+		assert_false(s->r.holes);
+		assert_true(s->r.timing);
+		expire(s);
+		expect_resend(s, always ? QC_NONE : QC_TIMEOUT, "TMR-07");
+		assert_int_equal(s->r.retry_left, s->r.retry_cnt - !always);
+	}
+}
+
 /* TMR-07: so many and no more, also of what lies below something that was kept. */
 static void
 TMR_07_few_below_what_was_kept(void **state)
@@ -418,5 +441,6 @@ REQ_IMPL_02_fill_keeps_one(void **state)
 RUN(T(REQ_CLS_B_01_later_read), T(REQ_CLS_B_01_kept_read), T(REQ_IMPL_04_one_gap),
 	T(REQ_IMPL_04_far_away), T(REQ_IMPL_05_gap_after_gap), T(REQ_IMPL_05_two_gaps_of_one),
 	T(REQ_IMPL_05_lost_again), T(REQ_IMPL_06_counter), T(TMR_07_probe),
-	T(TMR_07_few_below_what_was_kept), T(REQ_IMPL_07_nak), T(REQ_IMPL_01_not_only_reads),
-	T(REQ_16_kept_already), T(REQ_IMPL_02_fill_keeps_one))
+	T(TMR_07_always_probes_behind_late_ones), T(TMR_07_few_below_what_was_kept),
+	T(REQ_IMPL_07_nak), T(REQ_IMPL_01_not_only_reads), T(REQ_16_kept_already),
+	T(REQ_IMPL_02_fill_keeps_one))

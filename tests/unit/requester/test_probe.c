@@ -270,6 +270,35 @@ TMR_07_always_probes_alone(void **state)
 	assert_int_equal(s->r.retry_left, 3);
 }
 
-RUN(T(TMR_07_always_probes), T(TMR_07_always_probes_a_lone_message), T(TMR_07_always_probes_alone),
+/*
+ * TMR-07, REQ-07: sending stops behind a packet that did not ask, and it is sent once more to ask:
+ * there is a probe for it as for any other.
+ */
+static void
+TMR_07_always_probes_a_copy_that_asks(void **state)
+{
+	struct requester_packet p;
+	struct bed bed, *s = &bed;
+
+	(void)state;
+	long_write(s, 8);
+	s->r.knobs = REQ_KNOB_PROBE;
+	round_trip(s, 10 * US);
+	POSTF(s, 0, WRITE(64));
+	POST(s, SEND(64));
+	assert_int_equal(next_packet(s, &p), REQ_SEND);
+	assert_false(s->r.timing);
+	requester_drain(&s->r, true);
+	pump(s);
+	expect_psns(s, S + 8);
+	assert_true(s->r.probing);
+	expire(s);
+	expect_resend(s, QC_NONE, "TMR-07");
+	pump(s);
+	expect_psns(s, S + 8);
+}
+
+RUN(T(TMR_07_always_probes), T(TMR_07_always_probes_a_copy_that_asks),
+	T(TMR_07_always_probes_a_lone_message), T(TMR_07_always_probes_alone),
 	T(TMR_07_probes_where_packets_were_lost), T(TMR_07_probes_before_a_short_timer),
 	T(TMR_07_probes_behind_a_queue), T(TMR_02_no_probe_on_a_quiet_link))
