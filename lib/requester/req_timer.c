@@ -284,9 +284,10 @@ probe(struct requester *r, struct requester_verdict *v)
 }
 
 void
-requester_probe_anew(struct requester *r, ns_t now)
+requester_probe_anew(struct requester *r, bool progress, ns_t now)
 {
 	r->probing = 0;
+	r->probes = progress ? 0 : r->probes;
 	req_probe_arm(r, now);
 }
 

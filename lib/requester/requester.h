@@ -377,7 +377,7 @@ void requester_resume(struct requester *r);
 /** r->deadline has passed: transport timeout, or the end of an RNR wait. */
 void requester_timer(struct requester *r, ns_t now, struct requester_verdict *v);
 /** With req.probe=always: the transport timer has begun, anew if there was progress. */
-void requester_probe_anew(struct requester *r, ns_t now);
+void requester_probe_anew(struct requester *r, bool progress, ns_t now);
 
 /**
  * What was sent of late had nowhere to go, and now it has: everything is sent again. That is no

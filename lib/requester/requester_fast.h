@@ -89,7 +89,7 @@ requester_take_acks(struct requester *r, uint32_t ahead, ns_t now)
 		requester_round_take(r, psn_sub(r->una, 1), now);
 	requester_timer_restart(r, now);
 	if (UNLIKELY((r->knobs & REQ_KNOB_PROBE) != 0))
-		requester_probe_anew(r, now);
+		requester_probe_anew(r, true, now);
 	return n;
 }
 _Static_assert(AETH_ACK == 0, "the kind of a positive ACK");
@@ -158,7 +158,7 @@ requester_take_read(struct requester *r, ns_t now)
 	requester_answered(r, 1, ends);
 	requester_timer_restart(r, now);
 	if (UNLIKELY((r->knobs & REQ_KNOB_PROBE) != 0))
-		requester_probe_anew(r, now);
+		requester_probe_anew(r, true, now);
 	return ends;
 }
 
@@ -450,7 +450,7 @@ requester_run_end(struct requester *r, const struct requester_run *run, ns_t now
 		return;
 	requester_timer_start(r, now);
 	if (UNLIKELY((r->knobs & REQ_KNOB_PROBE) != 0))
-		requester_probe_anew(r, now);
+		requester_probe_anew(r, false, now);
 }
 _Static_assert(WR_RDMA_WRITE == 0 && WR_SEND == 2 && WR_SEND_WITH_IMM == 3 &&
 		       WR_RDMA_WRITE_WITH_IMM == (WR_RDMA_WRITE | REQUESTER_WHAT_IMM) &&

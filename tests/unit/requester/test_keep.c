@@ -311,7 +311,7 @@ TMR_07_probe(void **state)
 	assert_int_equal(s->r.reply_psns, 0);
 }
 
-/* TMR-07, knob req.probe=always: what only came late is no loss, and silence brings a probe still. */
+/* TMR-07, req.probe=always: what only came late is no loss, and silence brings a probe still. */
 static void
 TMR_07_always_probes_behind_late_ones(void **state)
 {

@@ -298,7 +298,34 @@ TMR_07_always_probes_a_copy_that_asks(void **state)
 	expect_psns(s, S + 8);
 }
 
-RUN(T(TMR_07_always_probes), T(TMR_07_always_probes_a_copy_that_asks),
-	T(TMR_07_always_probes_a_lone_message), T(TMR_07_always_probes_alone),
-	T(TMR_07_probes_where_packets_were_lost), T(TMR_07_probes_before_a_short_timer),
-	T(TMR_07_probes_behind_a_queue), T(TMR_02_no_probe_on_a_quiet_link))
+/* TMR-07: those that were used up before, on another path, come again after any progress. */
+static void
+TMR_07_always_probes_again(void **state)
+{
+	struct bed bed, *s = &bed;
+
+	(void)state;
+	for (uint32_t reads = 0; reads < 2; reads++) {
+		bed_init(s);
+		s->r.knobs = REQ_KNOB_PROBE;
+		s->r.rtt_min = s->r.rtt = 10 * US;
+		if (reads)
+			POST(s, READ(8));
+		post_sends(s, 2);
+		s->r.probes = 3;
+		pump(s);
+		assert_false(s->r.probing);
+		if (reads)
+			read_rsp(s, OP_RC_READ_RESPONSE_ONLY, S, 8);
+		else
+			ack(s, S, ACK);
+		assert_int_equal(s->r.probes, 0);
+		assert_true(s->r.probing);
+	}
+}
+
+RUN(T(TMR_07_always_probes), T(TMR_07_always_probes_again),
+	T(TMR_07_always_probes_a_copy_that_asks), T(TMR_07_always_probes_a_lone_message),
+	T(TMR_07_always_probes_alone), T(TMR_07_probes_where_packets_were_lost),
+	T(TMR_07_probes_before_a_short_timer), T(TMR_07_probes_behind_a_queue),
+	T(TMR_02_no_probe_on_a_quiet_link))
