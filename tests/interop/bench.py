@@ -17,7 +17,7 @@ import livenet
 import netns
 from ends import LINUX, ROCELANE, End, Link
 from guest import Guest
-from wire import Wire
+from wire import Tap, Wire
 
 TAP, IF_MTU = "guest0", 4200
 HOST_MAC, HOST_IP, HOST_IP6 = "02:00:00:77:00:01", "10.77.0.1", "fd77::1"
@@ -50,7 +50,7 @@ class Bench:
     def __init__(self, image):
         self.dir = tempfile.mkdtemp(prefix="rocelane-interop-")
         self.process = self.guest = self.conn = None
-        self.wire = Wire(TAP)
+        self.wire = Wire(Tap(TAP))
         try:
             self._start(image)
         except BaseException:

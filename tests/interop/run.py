@@ -22,8 +22,8 @@ import image  # noqa: E402
 import netns  # noqa: E402
 import tap  # noqa: E402
 
-MODULES = ("test_operations", "test_loss", "test_gaps", "test_scenes", "test_perftest", "test_cm",
-           "test_debian", "test_mpi")
+MODULES = ("test_operations", "test_loss", "test_gaps", "test_goodput", "test_scenes",
+           "test_perftest", "test_cm", "test_debian", "test_mpi")
 
 
 def skip(why):

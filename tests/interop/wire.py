@@ -20,7 +20,7 @@ TUNSETIFF, IFF_TAP, IFF_NO_PI = 0x400454CA, 0x0002, 0x1000
 ETH_MAX = 9216
 HOLD_S = 0.002      # a held frame goes on after that, if none has passed it
 FENCE_TURNS = 256   # of 32 frames each
-QUEUE_MAX = 512     # frames for the guest before the tap is left to queue them
+QUEUE_MAX = 512     # frames for the guest before the host is left to queue them
 
 TO_GUEST, TO_HOST = "to guest", "to host"
 
@@ -93,15 +93,60 @@ def opcode(*codes):
     return lambda seen: seen.opcode in codes
 
 
+def guest_sockets():
+    """A pair of sockets that carries frames, for the wire and for a guest."""
+    pair = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    for s in pair:
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 << 20)
+    return pair
+
+
+class Tap:
+    """The host's end of the wire: a tap of this name."""
+
+    def __init__(self, name):
+        self.fd = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+        fcntl.ioctl(self.fd, TUNSETIFF,
+                    struct.pack("16sH22x", name.encode(), IFF_TAP | IFF_NO_PI))
+
+    def fileno(self):
+        return self.fd
+
+    def read(self):
+        return os.read(self.fd, ETH_MAX)
+
+    def write(self, raw):
+        os.write(self.fd, raw)
+
+    def close(self):
+        os.close(self.fd)
+
+
+class SecondGuest:
+    """A guest in the host's place. It takes frames sooner or later, so a write waits for it."""
+
+    def __init__(self):
+        self.sock, self.guest_end = guest_sockets()
+
+    def fileno(self):
+        return self.sock.fileno()
+
+    def read(self):
+        return self.sock.recv(ETH_MAX, socket.MSG_DONTWAIT)
+
+    def write(self, raw):
+        self.sock.send(raw)
+
+    def close(self):
+        self.sock.close()
+
+
 class Wire:
-    def __init__(self, tap):
-        self.tap = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
-        fcntl.ioctl(self.tap, TUNSETIFF,
-                    struct.pack("16sH22x", tap.encode(), IFF_TAP | IFF_NO_PI))
-        self.sock, self.guest_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    def __init__(self, host):
+        """@param host what is at its other end: a Tap or a SecondGuest."""
+        self.host = host
+        self.sock, self.guest_end = guest_sockets()
         self.sock.setblocking(False)
-        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 << 20)
-        self.guest_end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 << 20)
         self.lock = threading.Lock()
         self.rules = []
         self.seen = collections.deque(maxlen=40000)
@@ -125,7 +170,7 @@ class Wire:
         if self.thread.is_alive():
             self.thread.join(5)
         os.close(self._woken)
-        os.close(self.tap)
+        self.host.close()
         self.sock.close()
 
     # ---- for tests ------------------------------------------------------------------------------
@@ -183,7 +228,7 @@ class Wire:
     def _turn(self):
         reads = [self._woken, self.sock]
         if len(self.queue) < QUEUE_MAX:
-            reads.append(self.tap)
+            reads.append(self.host)
         writes = [self.sock] if self.queue else []
         wait = HOLD_S if self.held else 0 if self.fence_wanted else None
         ready, room, _ = select.select(reads, writes, [], wait)
@@ -193,8 +238,8 @@ class Wire:
             self._flush()
         if self.sock in ready:
             self._drain(self._from_guest, TO_HOST)
-        if self.tap in ready:
-            self._drain(self._from_tap, TO_GUEST)
+        if self.host in ready:
+            self._drain(self.host.read, TO_GUEST)
         if self.held:
             self._release(None)
         # Even if somebody never stops sending: what was there when it was asked for is through.
@@ -220,9 +265,6 @@ class Wire:
 
     def _from_guest(self):
         return self.sock.recv(ETH_MAX)
-
-    def _from_tap(self):
-        return os.read(self.tap, ETH_MAX)
 
     def _drain(self, read, to):
         for _ in range(32):
@@ -281,7 +323,7 @@ class Wire:
     def _put(self, to, raw):
         self.carried += 1
         if to == TO_HOST:
-            os.write(self.tap, raw)
+            self.host.write(raw)
         else:
             self.queue.append(raw)
             self._flush()
