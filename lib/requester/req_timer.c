@@ -277,7 +277,7 @@ probe(struct requester *r, struct requester_verdict *v)
 	r->probes++;
 	alone = req_patch_request(r, v);
 	if (!alone || !lossy)
-		req_pace_lost(r, in_vain | alone ? REQ_LOST_TOLD : REQ_LOST_PROBE);
+		req_pace_lost(r, in_vain || alone ? REQ_LOST_TOLD : REQ_LOST_PROBE);
 	if (!alone)
 		req_rewind(r, v);
 	v->rule = REQRULE_PROBE;
