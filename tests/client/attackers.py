@@ -102,7 +102,7 @@ def batches(c, seconds):
             with contextlib.suppress(BlockingIOError):
                 buf = buf[c.sock.send(buf):]
         if r:
-            c.sock.recv(1 << 20)
+            c.sock.recv(1 << 16)
 
 
 def make_qp(c, again=False, **more):

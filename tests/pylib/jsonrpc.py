@@ -11,6 +11,7 @@ import struct
 
 WAIT_S = 20
 FDS_MAX = 16
+RECV_BYTES = 1 << 16     # more of it malloc() would map anew for each reply
 ERRNO_BASE = -32000     # error -32000 - n is errno n
 
 
@@ -63,7 +64,7 @@ class Connection:
     def line(self):
         """One line, or None at the end of the stream."""
         while b"\n" not in self._buf:
-            more, fds, _, _ = socket.recv_fds(self.sock, 1 << 20, FDS_MAX)
+            more, fds, _, _ = socket.recv_fds(self.sock, RECV_BYTES, FDS_MAX)
             self.fds += fds
             if not more:
                 return None
