@@ -267,7 +267,7 @@ pipeline_intake_fill_handed(struct worker *w, struct burst *b)
 	uint32_t done = 0, n = PIPELINE_BURST;
 
 	for (uint32_t i = bursts_n(w->intake); i != 0 && n == PIPELINE_BURST; i--) {
-		pipeline_handoff_receive(w, b);
+		pipeline_handoff_receive(w, b, PIPELINE_BURST);
 		n = b->n;
 		done += n;
 		put(w, b);

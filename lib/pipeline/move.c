@@ -108,7 +108,7 @@ handed_serve(struct worker *w)
 	while (w->intake != NULL && pipeline_intake_take(w, &w->burst))
 		pipeline_burst_run(w, &w->burst);
 	for (; left != 0; left -= RTE_MIN(left, (uint32_t)PIPELINE_BURST)) {
-		pipeline_handoff_receive(w, &w->burst);
+		pipeline_handoff_receive(w, &w->burst, PIPELINE_BURST);
 		if (w->burst.n != 0)
 			pipeline_burst_run(w, &w->burst);
 	}

@@ -48,16 +48,23 @@ run(struct worker *w, struct burst *b, uint64_t *since)
 	lap(w, STAGE_RESPOND, since);
 }
 
+/** Datagrams to groups, if there are any. */
+static inline void
+serve_groups(struct worker *w)
+{
+	if (LIKELY((w->hurry & HURRY_MCAST) == 0))
+		return;
+	w->hurry &= ~(uint32_t)HURRY_MCAST;
+	pipeline_mcast_serve(w);
+}
+
 void
 pipeline_burst_run(struct worker *w, struct burst *b)
 {
 	uint64_t since = w->measuring ? rte_rdtsc() : 0; /* not hot: only while a QP moves */
 
 	run(w, b, &since);
-	if (UNLIKELY((w->hurry & HURRY_MCAST) != 0)) {
-		w->hurry &= ~(uint32_t)HURRY_MCAST;
-		pipeline_mcast_serve(w); /* there is room for one burst's */
-	}
+	serve_groups(w); /* there is room for one burst's */
 }
 
 /**
@@ -134,9 +141,42 @@ intake_looks(const struct worker *w)
 	return UNLIKELY(w->full_turns >= INTAKE_FULL) && w->turns % INTAKE_LOOKS == 0;
 }
 
-/** A burst of each port. @return frames. */
+/**
+ * A port's burst where there are several workers: frames of theirs leave it, and what they have
+ * handed over takes their places. A burst costs a third of its packets' time once more if it is
+ * half empty. @return how many came from other workers.
+ */
+static __attribute__((noinline)) uint32_t
+run_mixed(struct worker *w, struct burst *b, uint32_t port, uint64_t *since)
+{
+	struct rte_mbuf *aside[PIPELINE_BURST];
+	uint32_t own, joined, n;
+
+	pipeline_handoff_early(w, b);
+	own = b->n;
+	n = pipeline_handoff_join(w, b, port, aside);
+	joined = b->n - own;
+	lap(w, STAGE_RX, since);
+	if (b->n != 0) {
+		if (intake_looks(w))
+			pipeline_intake_look(w, b, true);
+		run(w, b, since);
+	}
+	if (UNLIKELY(n != 0)) {
+		serve_groups(w); /* there is room for one burst's */
+		pipeline_handoff_arrive(w, b, aside, n);
+		if (intake_looks(w))
+			pipeline_intake_look(w, b, own == 0);
+		if (LIKELY(b->n != 0))
+			run(w, b, since);
+	}
+	return joined + n;
+}
+
+/** A burst of each port. @param handed out: how many came from other workers. @return frames. */
 static ALWAYS_INLINE uint32_t
-run_ports(struct worker *w, struct burst *b, bool *more, bool *asked, uint64_t *since)
+run_ports(struct worker *w, struct burst *b, bool *more, bool *asked, uint32_t *handed,
+	uint64_t *since)
 {
 	uint32_t done = 0;
 
@@ -147,11 +187,15 @@ run_ports(struct worker *w, struct burst *b, bool *more, bool *asked, uint64_t *
 		lap(w, STAGE_RX, since);
 		if (b->n == 0)
 			continue;
-		if (intake_looks(w))
-			pipeline_intake_look(w, b, true);
 		*more |= b->n == PIPELINE_BURST;
 		done += b->n;
-		run(w, b, since);
+		if (UNLIKELY(w->conf.handoff_in != NULL)) {
+			*handed += run_mixed(w, b, i, since);
+		} else {
+			if (intake_looks(w))
+				pipeline_intake_look(w, b, true);
+			run(w, b, since);
+		}
 		if (UNLIKELY(w->hurry != 0))
 			done += hurry(w, asked, since);
 	}
@@ -187,20 +231,26 @@ run_fairly(struct worker *w, struct burst *b, bool *more, bool *asked, uint64_t 
 	return done;
 }
 
-/** A burst of what other workers have handed over. @return frames. */
+/**
+ * A burst of what other workers have handed over, with those that have been served in this turn.
+ * @return frames, those as well.
+ */
 static ALWAYS_INLINE uint32_t
-run_handed(struct worker *w, struct burst *b, bool *more, bool *asked, uint64_t *since)
+run_handed(struct worker *w, struct burst *b, bool *more, bool *asked, uint32_t served,
+	uint64_t *since)
 {
-	uint32_t done;
+	uint32_t done = served;
 
-	pipeline_handoff_receive(w, b);
-	lap(w, STAGE_RX, since);
-	done = b->n;
-	if (done == 0)
-		return 0;
-	if (intake_looks(w))
+	if (LIKELY(served < PIPELINE_BURST)) {
+		pipeline_handoff_receive(w, b, PIPELINE_BURST - served);
+		lap(w, STAGE_RX, since);
+		done += b->n;
+	}
+	if (done != served && intake_looks(w))
 		pipeline_intake_look(w, b, !*more);
-	*more |= done == PIPELINE_BURST;
+	*more |= done >= PIPELINE_BURST;
+	if (done == served)
+		return done;
 	run(w, b, since);
 	if (UNLIKELY(w->hurry != 0))
 		done += hurry(w, asked, since);
@@ -239,8 +289,9 @@ worker_poll(struct worker *w, ns_t now)
 	struct burst *b = &w->burst;
 	uint64_t since = 0;
 	uint32_t done = 0;
-	bool more = false;  /* a port has more frames than this turn took */
-	bool asked = false; /* stage 10 has run in this turn */
+	bool more = false;   /* a port has more frames than this turn took */
+	bool asked = false;  /* stage 10 has run in this turn */
+	uint32_t handed = 0; /* frames of other workers that a port's burst had room for */
 	const bool fairly = w->intake_on;
 
 	turn_begin(w, now);
@@ -255,7 +306,7 @@ worker_poll(struct worker *w, ns_t now)
 	}
 
 	if (LIKELY(!fairly))
-		done = run_ports(w, b, &more, &asked, &since);
+		done = run_ports(w, b, &more, &asked, &handed, &since);
 	else
 		done = run_fairly(w, b, &more, &asked, &since);
 	if (local_is_used(w)) {
@@ -264,7 +315,7 @@ worker_poll(struct worker *w, ns_t now)
 			done += hurry(w, &asked, &since);
 	}
 	if (w->conf.handoff_in != NULL && LIKELY(!fairly))
-		done += run_handed(w, b, &more, &asked, &since);
+		done += run_handed(w, b, &more, &asked, handed, &since);
 
 	w->crowded = more;
 	w->full_turns = more && w->full_turns < INTAKE_FULL ? w->full_turns + 1 : 0;

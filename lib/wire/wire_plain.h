@@ -92,6 +92,20 @@ wire_is_plain_len(uint32_t len)
 }
 
 /**
+ * Is it untagged IPv4 without options or fragments, and UDP to the RoCE port? Whoever has the QP
+ * asks the rest.
+ */
+static ALWAYS_INLINE bool
+wire_is_roce(const uint8_t *frame)
+{
+	return (wire_load32(frame + 12) & WIRE_BYTES(0xff, 0xff, 0xff, 0)) ==
+		       WIRE_BYTES(0x08, 0, 0x45, 0) &&
+	       (wire_load32(frame + WIRE_PLAIN_IP + 6) & WIRE_BYTES(0xff, 0xff, 0, 0xff)) ==
+		       WIRE_BYTES(0x40, 0, 0, 17) &&
+	       wire_load16(frame + WIRE_PLAIN_UDP + 2) == __builtin_bswap16(WIRE_UDP_PORT);
+}
+
+/**
  * Is it untagged IPv4 without options for this port, and UDP to the RoCE port? RoCE senders set DF
  * and leave out the UDP checksum: other packets go to wire_parse_any(), whatever the knobs say.
  */

@@ -18,6 +18,8 @@
  * that does not show: what two workers do to each other's caches while they run.
  * Then more workers than there are CPUs, by simulation (bench_workers_many.h): one thread plays all
  * of them, and each hands all over but an even part; `cycles` of a packet at all workers together.
+ *   half      a worker that is alone, two of which each has packets of the other's QPs for half of
+ *             those that it receives, and what the second one brings
  * Samples are interleaved; one in which a thread had less than 95 % of its time is measured again.
  * No figure passes or fails here; a lane that does not have an answer to each request fails.
  *
@@ -50,7 +52,7 @@ struct lane {
 	const struct bench_case *c;
 	struct worker *w;
 	struct rte_ring *until; /* it runs until this is empty ... */
-	struct rte_ring *out;   /* ... or, where this is not NULL, until all answers are in it */
+	struct rte_ring *out;   /* ... and, where this is not NULL, until all answers are in it */
 	uint32_t lcore;
 	uint32_t first; /* QP */
 	uint32_t n;
@@ -120,7 +122,8 @@ lane_serve(const struct lane *l, uint32_t n)
 			worker_poll(l->w, 1);
 		return;
 	}
-	while (rte_ring_count(l->out) < l->n + FIRST - n && idle < IDLE)
+	while ((rte_ring_count(l->out) < l->n + FIRST - n || rte_ring_count(l->until) > n) &&
+		idle < IDLE)
 		idle = worker_poll(l->w, 1) != 0 ? 0 : idle + 1;
 }
 
@@ -239,7 +242,7 @@ sample_crossed(struct worker *const *w)
 	for (uint32_t i = 0; i < LANES; i++) {
 		give(lane[0].c, i * RING_QPS, (uint8_t)i, lane[1 - i].rig.port);
 		lane[i].w = w[i];
-		lane[i].until = NULL;
+		lane[i].until = lane[i].rig.to;
 		lane[i].out = lane[1 - i].rig.from;
 		lane[i].first = (1 - i) * RING_QPS;
 	}
@@ -386,13 +389,31 @@ options(int argc, char **argv, FILE **json)
 	return repeats;
 }
 
+/** Two workers on two CPUs, of which each hands over half of what it receives. */
+static void
+print_half(FILE *json, uint32_t repeats)
+{
+	printf("\nhalf         %8s %9s %9s %9s\n", "samples", "one", "two", "speedup");
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		const struct many_half h = many_half(&cases[i], lane[1].lcore, repeats);
+
+		printf("%-12s %8" PRIu32 " %9.1f %9.1f %9.2f\n", cases[i].name, h.samples, h.one,
+			h.two, h.speedup);
+		if (json != NULL)
+			fprintf(json,
+				"%s\n    {\"case\": \"%s\", \"samples\": %" PRIu32
+				", \"one\": %.2f, \"two\": %.2f, \"speedup\": %.3f}",
+				i == 0 ? "" : ",", cases[i].name, h.samples, h.one, h.two,
+				h.speedup);
+	}
+}
+
 /** More workers than CPUs, by simulation. */
 static void
 print_many(FILE *json, uint32_t repeats)
 {
 	static const uint32_t counts[] = { 1, 2, 4, 8, MANY_MOST };
 
-	many_set_up(&rig);
 	printf("\nsimulated    %8s %9s %9s %9s\n", "workers", "handed", "cycles", "speedup");
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		double one = 0;
@@ -445,6 +466,10 @@ main(int argc, char **argv)
 			fprintf(json, ", \"%s\": %.2f", columns[k], v[k]);
 		fprintf(json, "}");
 	}
+	if (json != NULL)
+		fprintf(json, "\n  ],\n  \"half\": [");
+	many_set_up(&rig);
+	print_half(json, repeats);
 	if (json != NULL)
 		fprintf(json, "\n  ],\n  \"simulated\": [");
 	print_many(json, repeats);

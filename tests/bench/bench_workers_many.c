@@ -2,11 +2,15 @@
 #include "bench_workers_many.h"
 
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdio.h>
+#include <time.h>
 
 #include <rte_cycles.h>
 #include <rte_ethdev.h>
+#include <rte_launch.h>
 #include <rte_mbuf.h>
+#include <rte_pause.h>
 #include <rte_ring.h>
 
 #include "bench_stat.h"
@@ -173,4 +177,102 @@ many_measure(const struct bench_case *c, uint32_t workers, uint32_t repeats)
 	return (struct many){ .handed = (double)handed / all,
 		.cycles = median(cycles, repeats),
 		.busiest = median(busiest, repeats) };
+}
+
+/* ---- two at the same time -------------------------------------------------------------------- */
+
+enum { HALF_ROUNDS = 16, HALF_TRIES = 5, IDLE_MOST = 100u * 1000 * 1000 /* turns */ };
+
+/** What one of them does, and how long it takes. */
+struct runner {
+	struct worker *w;
+	_Atomic uint32_t *ready; /* of `all`: they begin together */
+	uint32_t all;
+	uint32_t n; /* packets that it receives, and packets of its QPs */
+	uint64_t began, ended;
+	double cpu; /* part of the time in which it had its CPU */
+};
+
+static double
+cpu_s(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static int
+serve(void *arg)
+{
+	struct runner *r = arg;
+	const uint64_t *c = worker_stats(r->w)->c;
+	const uint64_t received = c[STAT_rx_packets] + r->n, served = c[STAT_rcvd_pkts] + r->n;
+	uint32_t idle = 0;
+	double cpu;
+
+	atomic_fetch_add(r->ready, 1);
+	while (atomic_load(r->ready) < r->all)
+		rte_pause();
+	cpu = cpu_s();
+	r->began = rte_rdtsc_precise();
+	while ((c[STAT_rx_packets] < received || c[STAT_rcvd_pkts] < served) && idle < IDLE_MOST)
+		idle = worker_poll(r->w, 1) != 0 ? 0 : idle + 1;
+	r->ended = rte_rdtsc_precise();
+	r->cpu = (cpu_s() - cpu) * (double)rte_get_tsc_hz() / (double)(r->ended - r->began);
+	return 0;
+}
+
+/** @return cycles a packet of so many workers, or a negative value: one had no CPU for a while. */
+static double
+race(const struct bench_case *c, uint32_t workers, uint32_t second)
+{
+	const uint32_t each = c->qps * (c->len <= 64 ? HALF_ROUNDS : HALF_ROUNDS / 4);
+	_Atomic uint32_t ready = 0;
+	struct runner r[2];
+	uint64_t began, ended;
+	uint32_t handed = 0;
+
+	give(c, workers);
+	for (uint32_t n = 0; n < each; n += c->qps)
+		send_round(c, workers, &handed);
+	for (uint32_t i = 0; i < workers; i++)
+		r[i] = (struct runner){ many.w[i], &ready, workers, each, 0, 0, 0 };
+	if (workers == 2)
+		rte_eal_remote_launch(serve, &r[1], second);
+	serve(&r[0]);
+	if (workers == 2)
+		rte_eal_wait_lcore(second);
+	if (drain(workers) < each / c->qps)
+		die("packets were not answered");
+	began = r[0].began;
+	ended = r[0].ended;
+	if (workers == 2) {
+		began = RTE_MIN(began, r[1].began);
+		ended = RTE_MAX(ended, r[1].ended);
+	}
+	if (r[0].cpu < 0.95 || (workers == 2 && r[1].cpu < 0.95))
+		return -1;
+	return (double)(ended - began) / (workers * each);
+}
+
+struct many_half
+many_half(const struct bench_case *c, uint32_t second, uint32_t repeats)
+{
+	static double one[ROUNDS_MOST], two[ROUNDS_MOST], speedup[ROUNDS_MOST];
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < repeats * HALF_TRIES + WARM_UP && n < repeats; i++) {
+		const double a = race(c, 1, second), b = race(c, 2, second);
+
+		if (i < WARM_UP || a < 0 || b < 0)
+			continue;
+		one[n] = a;
+		two[n] = b;
+		speedup[n] = a / b;
+		n++;
+	}
+	if (n == 0)
+		return (struct many_half){ 0 };
+	return (struct many_half){ n, median(one, n), median(two, n), median(speedup, n) };
 }

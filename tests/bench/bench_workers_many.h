@@ -4,7 +4,7 @@
 /**
  * @file bench_workers_many.h  More workers than there are CPUs: one thread plays all of them.
  *
- * Owner:   bench_workers.c; one thread.
+ * Owner:   bench_workers.c; one thread, but for many_half().
  * Memory:  static.
  * Depends: bench_rig.h, net_pair.
  *
@@ -27,5 +27,16 @@ struct many {
 void many_set_up(struct bench_rig *rig);
 /** @param workers 1 to MANY_MOST. */
 struct many many_measure(const struct bench_case *c, uint32_t workers, uint32_t repeats);
+
+/** Two of them at the same time, each on a CPU. */
+struct many_half {
+	uint32_t samples; /* in which both threads had their CPUs */
+	double one;       /* cycles a packet of a worker that is alone ... */
+	double two;       /* ... and of two, which hand half of all packets over */
+	double speedup;
+};
+
+/** @param second the lcore of the second worker; the first one is on the caller's. */
+struct many_half many_half(const struct bench_case *c, uint32_t second, uint32_t repeats);
 
 #endif

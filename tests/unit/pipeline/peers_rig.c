@@ -11,7 +11,7 @@ peer_begin(struct bed *b, uint32_t i)
 	struct peer *p = &peers[i];
 	struct qp_attr attr = { .path_resolved = true, .path = bed_path() };
 
-	*p = (struct peer){ .path = bed_path(), .way = bed_near_end() };
+	*p = (struct peer){ .path = bed_path(), .way = bed_near_end(), .port = bed_port() };
 	p->path.src_ip[3] = (uint8_t)(2 + i);
 	memcpy(attr.path.smac, p->path.dmac, 6);
 	memcpy(attr.path.dmac, p->path.smac, 6);
@@ -37,7 +37,7 @@ peer_end(struct bed *b, uint32_t i)
 static bool
 comes(const struct peer *p, struct rte_mbuf *m)
 {
-	m->port = bed_port();
+	m->port = p->port;
 	if (rte_ring_enqueue(p->way, m) == 0)
 		return true;
 	rte_pktmbuf_free(m);

@@ -18,6 +18,7 @@ struct peer {
 	uint32_t naks;
 	uint32_t next;        /* QP */
 	struct rte_ring *way; /* by which its frames come: the port, or a hand-off ring */
+	uint16_t port;        /* that received them, as they say */
 };
 
 extern struct peer peers[PEERS];

@@ -15,9 +15,11 @@ enum {
 	FLOOD = 400,   /* frames that wait, at the port or in the ring */
 	NOTICED = 100, /* turns, after which the worker has seen who is there */
 	TURNS = 300,
+	THEIR_QPN = 0x12,          /* another worker's QP */
+	ANOTHER_PORT = UINT16_MAX, /* their frames are no part of a burst of the first one's */
 };
 
-static struct rte_ring *handed;
+static struct rte_ring *handed, *others; /* this worker's, and another one's */
 
 /** The bed's worker is one of two: frames of some peers come by its hand-off ring. */
 static void
@@ -56,20 +58,47 @@ repeat(struct peer *p)
 		;
 }
 
+/** What comes to the port meanwhile. */
+enum at_port {
+	NOTHING,
+	A_FEW,  /* for QPs of this worker: the ring's frames fill up their bursts */
+	OTHERS, /* full bursts for another worker's QPs, in whose places the ring's frames are */
+};
+
+static void
+come_to_port(struct bed *b, enum at_port what)
+{
+	struct wire_fields f = write_only(E, MR_VA, 64);
+	void *m;
+
+	if (what == A_FEW)
+		assert_true(peer_repeats(&peers[2]));
+	f.dest_qpn = THEIR_QPN;
+	for (uint32_t i = 0; what == OTHERS && i < PIPELINE_BURST; i++)
+		bed_send(b, &f);
+	while (rte_ring_dequeue(others, &m) == 0)
+		rte_pktmbuf_free(m);
+}
+
 /* Behind one that floods the ring, another one by the same ring waits a few turns, no more. */
 static void
-behind_one_that_floods(void **state)
+behind_one(struct bed *b, enum at_port what, uint16_t port)
 {
-	struct bed *b = *state;
 	uint32_t most = 0;
 
-	handed_begin(b, 2);
+	handed_begin(b, 3);
+	others = rte_ring_create("others", 1024, 0, RING_F_SC_DEQ);
+	assert_non_null(others);
+	b->w->conf.handoff[1] = others;
+	atomic_store(&b->qps->slot[THEIR_QPN & b->qps->mask], 0x10000 | 1);
 	peers[0].way = peers[1].way = handed;
+	peers[0].port = peers[1].port = port;
 	for (uint32_t t = 0; t < TURNS; t++) {
 		while (rte_ring_count(handed) < FLOOD)
 			assert_true(peer_sends(&peers[1], 64, 1));
 		for (uint32_t i = 0; i < FEW; i++)
 			assert_true(peer_sends(&peers[0], 64, QPS));
+		come_to_port(b, what);
 		peers_turn(b);
 		if (t >= NOTICED)
 			most = RTE_MAX(most, peer_owed(&peers[0]));
@@ -77,7 +106,31 @@ behind_one_that_floods(void **state)
 	/* 400 are before its own in the ring, which the worker takes 128 of in a turn. */
 	assert_in_range(most, FEW, FEW * 6);
 	assert_int_equal(peers[0].naks, 0);
-	handed_end(b, 2);
+	come_to_port(b, NOTHING);
+	atomic_store(&b->qps->slot[THEIR_QPN & b->qps->mask], 0);
+	b->w->conf.handoff[1] = NULL;
+	handed_end(b, 3);
+	rte_ring_free(others);
+}
+
+static void
+behind_one_that_floods(void **state)
+{
+	behind_one(*state, NOTHING, bed_port());
+}
+
+static void
+behind_one_that_floods_beside_a_few(void **state)
+{
+	behind_one(*state, A_FEW, bed_port());
+	behind_one(*state, A_FEW, ANOTHER_PORT);
+}
+
+static void
+behind_one_that_floods_beside_frames_for_others(void **state)
+{
+	behind_one(*state, OTHERS, bed_port());
+	behind_one(*state, OTHERS, ANOTHER_PORT);
 }
 
 /*
@@ -110,20 +163,31 @@ beside_those_at_the_port(void **state)
 
 /* One at the port and one by the ring are two, and one by either or both is one. */
 static void
-who_is_there(void **state)
+who_comes(struct bed *b, uint16_t port)
 {
 	static const struct {
 		uint32_t at_port, by_ring; /* peers */
-		bool turns;
-	} rows[] = { { 0, 0, false }, { 0, 1, true }, { 1, 1, false }, { 2, 1, true } };
-	struct bed *b = *state;
+		bool one, turns;           /* is there one frame a turn at the port, or a flood? */
+	} rows[] = {
+		{ 0, 0, false, false },
+		{ 0, 1, false, true },
+		{ 1, 1, false, false },
+		{ 2, 1, false, true },
+		{ 0, 1, true, true },
+		{ 1, 1, true, false },
+	};
 
 	handed_begin(b, PEERS);
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		for (uint32_t t = 0; t < NOTICED; t++) {
 			peers[rows[i].at_port].way = bed_near_end();
-			repeat(&peers[rows[i].at_port]);
+			peers[rows[i].at_port].port = bed_port();
+			if (rows[i].one)
+				assert_true(peer_repeats(&peers[rows[i].at_port]));
+			else
+				repeat(&peers[rows[i].at_port]);
 			peers[rows[i].by_ring].way = handed;
+			peers[rows[i].by_ring].port = port;
 			repeat(&peers[rows[i].by_ring]);
 			peers_turn(b);
 		}
@@ -133,6 +197,13 @@ who_is_there(void **state)
 		assert_false(b->w->intake_on);
 	}
 	handed_end(b, PEERS);
+}
+
+static void
+who_is_there(void **state)
+{
+	who_comes(*state, bed_port());
+	who_comes(*state, ANOTHER_PORT);
 }
 
 /*
@@ -202,6 +273,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(behind_one_that_floods),
+		TEST(behind_one_that_floods_beside_a_few),
+		TEST(behind_one_that_floods_beside_frames_for_others),
 		TEST(beside_those_at_the_port),
 		TEST(who_is_there),
 		TEST(RESP_SEQ_01_leaves_in_order),
