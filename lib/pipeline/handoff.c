@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Packets that arrive at one worker for a QP of another. They leave as soon as their QP is known,
- * before their ICRC is: the owner takes the frame as one more source and runs it through all
- * stages. Nothing that the first worker found out is believed, because the QP may have changed
- * hands or state meanwhile.
+ * Packets that arrive at one worker for a QP of another. They leave as soon as their QP is known:
+ * untagged IPv4 behind stage 1, anything else behind stage 3, all of them before their ICRC. The
+ * owner takes the frame as one more source and runs it through all stages. Nothing that the first
+ * worker found out is believed, because the QP may have changed hands or state meanwhile.
  */
 #include <string.h>
 
