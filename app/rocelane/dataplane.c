@@ -207,6 +207,7 @@ env_fill(struct dataplane *dp, const struct dataplane_hooks *hooks)
 	e->numa_node = conf->n_ports > 0 ? rte_eth_dev_socket_id(dp->ports[0].id) : -1;
 	e->pump = hooks->pump;
 	e->pump_ctx = hooks->pump_ctx;
+	e->rest = hooks->rest;
 	e->clock = hooks->clock;
 	e->stop = &dp->stop;
 	e->no_socket = hooks->no_socket;

@@ -71,6 +71,7 @@ struct dataplane_hooks {
 	ns_t (*clock)(void);
 	void (*pump)(void *ctx);
 	void *pump_ctx;
+	void (*rest)(void);    /* or NULL: env.h */
 	struct record *record; /* NULL: nothing is recorded */
 	bool no_socket;
 };

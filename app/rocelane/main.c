@@ -133,6 +133,14 @@ pump_pause(void *ctx UNUSED)
 	sched_yield(); /* a worker may share this CPU */
 }
 
+static void
+pump_rest(void)
+{
+	static const struct timespec moment = { .tv_nsec = 50 * 1000 };
+
+	nanosleep(&moment, NULL);
+}
+
 static int
 workers_launch(void)
 {
@@ -236,7 +244,9 @@ enter_sandbox(const struct conf *conf)
 static int
 run(const struct args *args, const struct conf *conf)
 {
-	struct dataplane_hooks hooks = { .clock = timebase_now, .pump = pump_pause };
+	struct dataplane_hooks hooks = {
+		.clock = timebase_now, .pump = pump_pause, .rest = pump_rest
+	};
 	int rc = 0;
 
 	if (args->record_fd >= 0)

@@ -43,7 +43,9 @@ ask_patience_turn(struct env *env, struct ask_patience *p)
 	p->waited += gap < ASK_GAP_NS ? gap : ASK_GAP_NS;
 	if (++p->turns > MAX_TURNS || p->waited > p->most)
 		return false;
-	if (env->w.pump != NULL)
+	if (p->waited >= ASK_BRIEF_NS && env->w.rest != NULL)
+		env->w.rest();
+	else if (env->w.pump != NULL)
 		env->w.pump(env->w.pump_ctx);
 	ask_drain(env);
 	return true;

@@ -23,6 +23,7 @@
 #define ASK_TIMEOUT_NS ((ns_t)5 * TIME_NS_PER_S)
 #define ASK_SHORT_NS   (20 * TIME_NS_PER_MS)
 #define ASK_GAP_NS     (10 * TIME_NS_PER_MS)
+#define ASK_BRIEF_NS   (2 * TIME_NS_PER_MS) /* whoever waits for longer sleeps in between */
 
 struct env;
 

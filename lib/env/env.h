@@ -97,6 +97,8 @@ struct env_wiring {
 	 * one thread) a turn of the workers. */
 	void (*pump)(void *ctx);
 	void *pump_ctx;
+	/* Instead of it where the wait has become long: sleep a moment. NULL: `pump` is called. */
+	void (*rest)(void);
 	/**
 	 * These multicast MACs are all that the port is to receive, those of its own groups among
 	 * them; NULL: it receives any.

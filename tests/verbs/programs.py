@@ -123,6 +123,13 @@ def smallest_memfd(pid):
     return min((p for p in paths if "memfd:" in os.readlink(p)), key=lambda p: os.stat(p).st_size)
 
 
+def cpu_s(pid):
+    """What the first thread of a process has used of a CPU."""
+    with open("/proc/%s/task/%s/stat" % (pid, pid), encoding="ascii") as f:
+        user, system = f.read().rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+
 @contextlib.contextmanager
 def stopped_thread(pid, name):
     """The thread of this name stands still, and no other one of the process."""

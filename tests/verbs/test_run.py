@@ -22,7 +22,7 @@ import unittest.mock
 
 from scapy.utils import RawPcapNgReader
 
-from programs import read_pcapng, smallest_memfd, stopped_thread, thread_of
+from programs import cpu_s, read_pcapng, smallest_memfd, stopped_thread, thread_of
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "pylib"))
 import roce  # noqa: E402
@@ -195,16 +195,17 @@ class Run(Runs):
         proc.communicate(timeout=120)
 
     def test_a_worker_that_is_late(self):
-        """
-        For longer than the dataplane waits for it, as where a machine stands still for a while.
-        Once a client was sent away then, and its devices' files lacked something.
+        """For longer than the dataplane waits for it, as where a machine stands still for a while.
+        Once a client was sent away then, or its devices' files lacked something. Who waits sleeps.
         """
         proc, plane, _ = self.sleeper()
         socket_path, = glob.glob(os.path.join(self.dir.name, "*", "sock"))
+        before = cpu_s(plane)
         with stopped_thread(plane, "rte-worker"):
             late = self.start("-s", socket_path, "ibv_devices")
             with self.assertRaises(subprocess.TimeoutExpired):
                 late.wait(6)
+        self.assertLess(cpu_s(plane) - before, 2)
         out, err = late.communicate(timeout=120)
         self.assertEqual((0, ""), (late.returncode, err), out)
         self.assertEqual(2, len(re.findall(r"(?m)^ +rocelane[01]\s", out)), out)

@@ -127,6 +127,40 @@ a_machine_that_stands_still(void **state UNUSED)
 	mbox_destroy(&mbox);
 }
 
+static uint32_t rested;
+
+static void
+pump_a_little(void *ctx UNUSED)
+{
+	pumped++;
+	now += ASK_BRIEF_NS / 20;
+}
+
+static void
+rest(void)
+{
+	rested++;
+	now += ASK_BRIEF_NS;
+}
+
+/* Whoever waits for long leaves the CPU to others: the worker may need it. */
+static void
+a_long_wait_rests(void **state UNUSED)
+{
+	struct ask *a;
+
+	begin(16);
+	env.w.pump = pump_a_little;
+	env.w.rest = rest;
+	a = ask_send(&env, &sync_request);
+	assert_non_null(a);
+	assert_int_equal(rested, 0);
+	assert_int_equal(ask_wait(&env, a), -ETIMEDOUT);
+	assert_in_range(pumped, 20, 21);
+	assert_in_range(rested, ASK_TIMEOUT_NS / ASK_BRIEF_NS - 1, ASK_TIMEOUT_NS / ASK_BRIEF_NS);
+	mbox_destroy(&mbox);
+}
+
 static uint32_t told;
 
 static void
@@ -182,6 +216,7 @@ main(void)
 		cmocka_unit_test(a_try_leaves_slots_for_others),
 		cmocka_unit_test(a_try_waits_for_nobody),
 		cmocka_unit_test(a_machine_that_stands_still),
+		cmocka_unit_test(a_long_wait_rests),
 		cmocka_unit_test(what_is_forgotten_frees_itself),
 		cmocka_unit_test(only_a_request_is_put_off),
 	};
