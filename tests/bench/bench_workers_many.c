@@ -219,6 +219,8 @@ serve(void *arg)
 	while ((c[STAT_rx_packets] < received || c[STAT_rcvd_pkts] < served) && idle < IDLE_MOST)
 		idle = worker_poll(r->w, 1) != 0 ? 0 : idle + 1;
 	r->ended = rte_rdtsc_precise();
+	if (idle >= IDLE_MOST)
+		die("a worker waits for frames that do not come");
 	r->cpu = (cpu_s() - cpu) * (double)rte_get_tsc_hz() / (double)(r->ended - r->began);
 	return 0;
 }

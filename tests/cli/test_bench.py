@@ -131,6 +131,11 @@ class Figures(unittest.TestCase):
                 self.above_0(row, "one", "alone", "two", "speedup", "at_first", "at_owner",
                              "crossed")
             self.assertEqual(9, len(self.rows_of(lines, row["case"])[0]))
+        self.assertEqual(["write_64", "write_1024"], [row["case"] for row in out["half"]])
+        for row in out["half"]:
+            self.assertIn(row["samples"], (0, 1))
+            if row["samples"] != 0:
+                self.above_0(row, "one", "two", "speedup")
         self.assertEqual([(c, n) for c in ("write_64", "write_1024") for n in (1, 2, 4, 8, 16)],
                          [(row["case"], row["workers"]) for row in out["simulated"]])
         for row in out["simulated"]:
