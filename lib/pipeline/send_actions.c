@@ -206,6 +206,9 @@ goes_on(struct worker *w, struct qp *qp, const struct requester_verdict *v)
 {
 	const struct requester *r = &qp->req;
 
+	/* Nothing is sent any more: it may stand in line for its flush, by the senders' links. */
+	if (UNLIKELY(r->dead))
+		return;
 	if (UNLIKELY((v->act & REQACT_RESEND) != 0) || UNLIKELY(!requester_is_free(r))) {
 		if (requester_is_shut(r))
 			return;

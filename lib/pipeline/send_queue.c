@@ -40,7 +40,7 @@ pipeline_send_wake(struct worker *w, struct qp *qp)
 {
 	if ((qp->flags & QPF_SENDING) != 0)
 		return;
-	ASSERT(qp->worker == w->index);
+	ASSERT(qp->worker == w->index && (qp->flags & QPF_FLUSHING) == 0); /* the same links */
 	qp->flags |= QPF_SENDING;
 	share_add(w, share_of(w, qp), qp);
 }

@@ -454,6 +454,29 @@ REQ_NAK_10_unsignalled_requests(void **state)
 	}
 }
 
+/* REQ-CLS-B-01: nothing can be sent of the oldest of more than a turn flushes. That flush ends. */
+static void
+REQ_CLS_B_01_before_a_long_flush(void **state)
+{
+	struct bed *b = *state;
+	struct qp *qp = deep(b, 0);
+	struct ring_send_wqe *oldest = (void *)qp->sq.ring.sh->slots;
+	struct seen s = { .sends = 1 };
+	struct ring_cqe c;
+
+	post(0, 0, 4 * TURN);
+	oldest->num_sge = 1;
+	oldest->sge[0] = (struct ring_sge){ MR_VA, 64, MR_KEY + 1 };
+	assert_int_equal(tell(b, MBOX_QP_POSTED, qp, false), 0);
+	for (uint32_t i = 0; i < 16; i++)
+		worker_poll(b->w, b->now);
+	assert_int_equal(ring_cq_poll(&cqs[0].ring, &c, 1), 1);
+	assert_int_equal(c.status, WC_LOC_PROT_ERR);
+	assert_int_equal(look(0, &s), 8 * TURN - 1);
+	bed_up(b, MBOX_FATAL);
+	gone(b, qp, 0);
+}
+
 int
 main(void)
 {
@@ -469,6 +492,7 @@ main(void)
 		TEST(AE_08_the_last_wqe_is_told_while_others_flush),
 		TEST(AEQ_11_the_last_request_takes_the_status),
 		TEST(REQ_NAK_10_unsignalled_requests),
+		TEST(REQ_CLS_B_01_before_a_long_flush),
 	};
 
 	return cmocka_run_group_tests(tests, bed_group_setup, NULL);
