@@ -410,7 +410,7 @@ serve_share(struct worker *w, struct qp_share *s, uint32_t left, const bool pays
 			fetch_next(&a, true);
 		if (visits != 0)
 			look_ahead(w, TAILQ_NEXT(qp, sq.sending), &w->sources[turn ^ 1]);
-		if (port != PORT_NONE && tx_is_congested(w, port)) {
+		if (port != PORT_NONE && tx_takes_no_requests(w, port)) {
 			share_rotate(s, qp);
 			continue;
 		}

@@ -70,7 +70,8 @@ starts_settle(struct worker *w, struct tx_queue *q)
 	while (q->starts_head != q->starts_tail) {
 		const struct tx_start *s = &q->starts[q->starts_head % TX_STARTS];
 
-		if (UNLIKELY((int32_t)(s->upto - q->gone) > 0))
+		/* Frames that were dropped are never counted as gone. */
+		if (UNLIKELY((int32_t)(s->upto - q->gone) > 0) && q->head != q->tail)
 			return;
 		q->starts_head++;
 		departed(w, s);
@@ -86,8 +87,8 @@ pipeline_tx_departed(struct worker *w)
 }
 
 /*
- * What has left can be settled now. What waits is little: requests are made for a port while at
- * most TX_HIGH frames wait there, and CNPs take no more than half of the room.
+ * What has left can be settled now. What waits has room: stage 10 visits no QP while there is none
+ * (tx_takes_no_requests()), and CNPs take no more than half of it.
  */
 __attribute__((noinline)) bool
 pipeline_tx_starts_room(struct worker *w, struct tx_queue *q)

@@ -20,6 +20,18 @@ tx_is_congested(const struct worker *w, uint8_t port)
 	return w->tx[port].tail - w->tx[port].head > TX_HIGH;
 }
 
+/**
+ * The same, or is there no place for one more wait? A visit of stage 10 needs one, also where what
+ * it makes goes elsewhere, or nowhere.
+ */
+static ALWAYS_INLINE bool
+tx_takes_no_requests(const struct worker *w, uint8_t port)
+{
+	const struct tx_queue *q = &w->tx[port];
+
+	return tx_is_congested(w, port) || UNLIKELY(q->starts_tail - q->starts_head == TX_STARTS);
+}
+
 /** The ports were given what there is, and the clock was read: waits begin. */
 void pipeline_tx_departed(struct worker *w);
 /** Has a frame been made for which a wait begins when it leaves? */

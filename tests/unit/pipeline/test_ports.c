@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Ports that take nothing: what was to be sent waits, within bounds, or is counted. */
 #include "bed.h"
+#include "tx_queue.h"
 
 /*
  * What a full port does not take waits in order; receiving goes on, answers pause, nothing is lost.
@@ -138,6 +139,80 @@ whose_packets_tell_the_mac(void **state)
 	expect_ack(b, 0x1f, E, 1);
 }
 
+/* One SEND without a payload; its completion tells when the port has it. */
+static void
+post_empty(struct bed *b, struct qp *qp, struct ring *ring, uint8_t flags)
+{
+	struct mbox_msg m = { .type = MBOX_QP_POSTED };
+	struct ring_send_wqe *wqe = ring_produce_slot(ring, ring->mask + 1);
+
+	assert_non_null(wqe);
+	memset(wqe, 0, ring->stride);
+	wqe->wr_id = 77;
+	wqe->opcode = WR_SEND;
+	wqe->flags = flags;
+	ring_produce_commit(ring);
+	m.qp.qp = qp;
+	assert_int_equal(bed_tell(b, &m), 0);
+}
+
+static struct qp *
+unacked(struct bed *b, uint32_t qpn, struct ring *ring, bool resolved)
+{
+	const struct qp_alloc_params params = {
+		.type = QPT_UC, .max_recv_wr = 16, .max_recv_sge = 1, .max_send_wr = 2048
+	};
+	struct qp *qp = bed_qp_with(b, qpn, qpn + 1, &params);
+	struct qp_attr attr = qp->attr;
+
+	qp->window = qp->req.window = 2048;
+	attr.path_resolved = resolved;
+	assert_int_equal(bed_modify(b, qp, &attr, QP_ATTR_AV), 0);
+	ring_attach(ring, qp->sq.ring.sh, qp->sq.ring.mask + 1, qp->sq.ring.stride, false);
+	return qp;
+}
+
+/*
+ * UC-02: while a port takes nothing, a QP whose packets have nowhere to go takes no place that the
+ * sends of another one need to complete.
+ */
+static void
+UC_02_beside_one_that_has_nowhere_to_go(void **state)
+{
+	struct ring to_nowhere, to_peer;
+	struct bed *b = *state;
+	struct qp *nowhere = unacked(b, 0x20, &to_nowhere, false);
+	struct qp *qp = unacked(b, 0x22, &to_peer, true);
+	struct wire_fields f = write_only(0, MR_VA, 4);
+	uint32_t n;
+	void *m = NULL;
+
+	for (n = 0; n < 1023; n++)
+		assert_int_equal(rte_ring_enqueue(bed_far_end(), bed_frame(&f)), 0);
+	f = write_only(E, MR_VA, 4); /* its ACK waits */
+	bed_send(b, &f);
+	worker_poll(b->w, b->now);
+	for (uint32_t i = 0; i < TX_STARTS + 64; i++)
+		post_empty(b, nowhere, &to_nowhere, 0);
+	post_empty(b, qp, &to_peer, SEND_SIGNALED);
+	bed_no_cqe(b);
+	for (; n != 0; n--) {
+		assert_int_equal(rte_ring_dequeue(bed_far_end(), &m), 0);
+		rte_pktmbuf_free(m);
+	}
+	bed_turns(b);
+	expect_ack(b, 0x1f, E, 1);
+	expect_packet(b, OP_UC_SEND_ONLY, S, 0);
+	expect_silence(b);
+	assert_int_equal(bed_cqe(b).wr_id, 77);
+	bed_no_cqe(b);
+	for (uint32_t i = 0; i < 16; i++)
+		worker_poll(b->w, b->now);
+	assert_int_equal(nowhere->sq.taken, 0); /* its own are done, too */
+	bed_qp_gone(b, nowhere);
+	bed_qp_gone(b, qp);
+}
+
 int
 main(void)
 {
@@ -146,6 +221,7 @@ main(void)
 		TEST(backlog_drop),
 		TEST(no_neighbor),
 		TEST(whose_packets_tell_the_mac),
+		TEST(UC_02_beside_one_that_has_nowhere_to_go),
 	};
 
 	return cmocka_run_group_tests(tests, bed_group_setup, NULL);
