@@ -16,6 +16,7 @@
 #define QUANTUM     4672 /* 32 frames of 130 bytes */
 #define BTH_END     (WIRE_UDP_LEN + WIRE_BTH_LEN) /* behind the IP header */
 #define MOST        (2 * QUANTUM)                 /* that a burst may cost */
+#define DEBT        (PIPELINE_BURST * COST_FULL)  /* of a peer, for the full path */
 
 enum {
 	PLACES = 128, /* for peers; a power of two */
@@ -173,7 +174,11 @@ pipeline_intake_look(struct worker *w, const struct burst *b, bool anew)
 void
 pipeline_intake_charge(struct worker *w, const struct burst *b, uint32_t i)
 {
-	peer_of(w->intake, look_at(b->m[i]).from)->credit -= COST_FULL;
+	struct peer *p = peer_of(w->intake, look_at(b->m[i]).from);
+
+	/* It need not have waited here: frames of this process do not, nor copies for members. */
+	if (LIKELY(p->credit > -DEBT))
+		p->credit -= COST_FULL;
 }
 
 /* ---- in -------------------------------------------------------------------------------------- */

@@ -207,6 +207,35 @@ who_is_there(void **state)
 }
 
 /*
+ * Packets of a peer that never waited here, as those of this process do not, cost it a few of its
+ * turns at most, however many they were.
+ */
+static void
+what_never_waited(void **state)
+{
+	const struct wire_fields f = write_only(E, MR_VA, 64);
+	static struct burst one;
+	struct bed *b = *state;
+	uint64_t before = 0;
+
+	handed_begin(b, 2);
+	one.m[0] = bed_frame_on(&peers[0].path, &f);
+	for (uint32_t t = 0; t < TURNS; t++) {
+		while (rte_ring_count(bed_near_end()) < FLOOD)
+			assert_true(peer_repeats(&peers[0]) && peer_repeats(&peers[1]));
+		peers_turn(b);
+		if (before != 0 || !b->w->intake_on)
+			continue;
+		before = peer_served(&peers[0]);
+		for (uint32_t k = 0; k < 1000000; k++)
+			pipeline_intake_charge(b->w, &one, 0);
+	}
+	assert_true(before != 0 && peer_served(&peers[0]) > before + NOTICED);
+	rte_pktmbuf_free(one.m[0]);
+	handed_end(b, 2);
+}
+
+/*
  * RESP-SEQ-01: a QP leaves this worker while frames for it wait for their peer's turn. They came
  * before all that goes to its new owner's ring from now on, so they are served first.
  */
@@ -277,6 +306,7 @@ main(void)
 		TEST(behind_one_that_floods_beside_frames_for_others),
 		TEST(beside_those_at_the_port),
 		TEST(who_is_there),
+		TEST(what_never_waited),
 		TEST(RESP_SEQ_01_leaves_in_order),
 		TEST(the_qp_is_not_read),
 	};
