@@ -231,6 +231,36 @@ look_at(struct worker *w, struct qp *qp, struct qp_snapshot *out)
 	out->waiting.tx_paused = pipeline_prio_is_paused(w, port);
 }
 
+/**
+ * Is the QP this worker's, so that it may stand on its lists? The control lcore may not have heard
+ * yet that it was detached or released: then it waits for an answer, and others' requests go on.
+ */
+static bool
+has(const struct worker *w, const struct qp *qp)
+{
+	return qp->worker == w->index && qp != w->moving.qp && qp_lookup(w->qps, qp->qpn) == qp;
+}
+
+/** What may put a QP on lists of this worker. @return -ENOENT: it is not, or no longer, here. */
+static int
+execute_here(struct worker *w, const struct mbox_msg *m, struct qp *qp, struct mbox_done *out)
+{
+	if (UNLIKELY(!has(w, qp)))
+		return -ENOENT;
+	switch (m->type) {
+	case MBOX_QP_MODIFY:
+		return qp_modify(w, qp, m->modify.attr, m->modify.mask);
+	case MBOX_QP_RECEIVES:
+		pipeline_receives_posted(w, qp);
+		return 0;
+	case MBOX_QP_POSTED:
+		pipeline_sends_posted(w, qp);
+		return 0;
+	default:
+		return pipeline_fail_abnormal(w, &m->fail, &out->carried);
+	}
+}
+
 static int
 execute(struct worker *w, const struct mbox_msg *m, struct mbox_done *out)
 {
@@ -242,18 +272,15 @@ execute(struct worker *w, const struct mbox_msg *m, struct mbox_done *out)
 	case MBOX_QP_DETACH:
 		return qp_detach(w, &m->qp);
 	case MBOX_QP_MODIFY:
-		return qp_modify(w, m->modify.qp, m->modify.attr, m->modify.mask);
+		return execute_here(w, m, m->modify.qp, out);
 	case MBOX_QP_QUERY:
 		look_at(w, m->query.qp, m->query.snapshot);
 		return 0;
 	case MBOX_QP_RECEIVES:
-		pipeline_receives_posted(w, m->qp.qp);
-		return 0;
 	case MBOX_QP_POSTED:
-		pipeline_sends_posted(w, m->qp.qp);
-		return 0;
+		return execute_here(w, m, m->qp.qp, out);
 	case MBOX_QP_FAIL:
-		return pipeline_fail_abnormal(w, &m->fail, &out->carried);
+		return execute_here(w, m, m->fail.qp, out);
 	case MBOX_QP_PARK:
 		return pipeline_move_park(w, m->move.qp, m->move.to);
 	case MBOX_QP_RELEASE:

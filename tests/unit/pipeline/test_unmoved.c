@@ -288,6 +288,51 @@ QP_11_SQE_is_not_left_unknowingly(void **state)
 	bed_qp_gone(b, qp);
 }
 
+/*
+ * QP-18: a QP that was detached or released is on no list of this worker. What the control lcore
+ * asks for before it hears of that puts it on none.
+ */
+static void
+QP_18_asked_too_late(void **state)
+{
+	static const uint8_t leaves[] = { MBOX_QP_RELEASE, MBOX_QP_DETACH };
+	static const uint8_t asked[] = { MBOX_QP_POSTED, MBOX_QP_RECEIVES };
+	const struct qp_attr attr = { .trace = true };
+	struct bed *b = *state;
+
+	for (uint32_t i = 0; i < ARRAY_LEN(leaves); i++) {
+		struct qp *qp = bed_qp(b, 0x20, 0x21);
+		struct mbox_msg m = { .type = leaves[i], .move = { qp, 1 } };
+		struct ring sends;
+
+		if (leaves[i] == MBOX_QP_DETACH)
+			m.qp = (struct mbox_qp){ .qp = qp };
+		ring_attach(&sends, qp->sq.ring.sh, 16, qp->sq.ring.stride, false);
+		memset(ring_produce_slot(&sends, 16), 0, sends.stride);
+		ring_produce_commit(&sends);
+		assert_int_equal(bed_tell(b, &m), 0);
+		for (uint32_t k = 0; k < ARRAY_LEN(asked); k++) {
+			m = (struct mbox_msg){ .type = asked[k], .qp.qp = qp };
+			assert_int_equal(bed_tell(b, &m), -ENOENT);
+		}
+		assert_int_equal(bed_modify(b, qp, &attr, QP_ATTR_TRACE), -ENOENT);
+		m = (struct mbox_msg){ .type = MBOX_QP_FAIL, .fail.qp = qp };
+		assert_int_equal(bed_tell(b, &m), -ENOENT);
+		assert_int_equal(qp->flags & (QPF_SENDING | QPF_FLUSHING), 0);
+		bed_turns(b);
+		expect_silence(b);
+		if (leaves[i] == MBOX_QP_DETACH) {
+			qp_free(qp);
+			continue;
+		}
+		m = (struct mbox_msg){ .type = MBOX_QP_ADOPT, .qp.qp = qp };
+		assert_int_equal(bed_tell(b, &m), 0);
+		bed_turns(b);
+		expect_packet(b, OP_RC_WRITE_ONLY, S, 0);
+		bed_qp_gone(b, qp);
+	}
+}
+
 int
 main(void)
 {
@@ -298,6 +343,7 @@ main(void)
 		TEST(REQ_CLS_F_01_full_for_a_fault),
 		TEST(AE_12_traced_path),
 		TEST(QP_11_SQE_is_not_left_unknowingly),
+		TEST(QP_18_asked_too_late),
 	};
 
 	return cmocka_run_group_tests(tests, bed_group_setup, NULL);
