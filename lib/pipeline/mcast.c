@@ -13,8 +13,9 @@
 #include "wire_group.h"
 
 /**
- * In mbuf.packet_type, at which nothing else looks: another worker has taken the frame from a port,
- * and sends one to each worker that has members. While a QP moves, the sender says whether it is
+ * In mbuf.packet_type of a frame with w->copy_flag: another worker has taken the frame from a port,
+ * and sends one to each worker that has members. A driver sets the flags of what it receives, but
+ * may leave the type as it was. While a QP moves, the sender says whether it is
  * one of them, for the receiver may hold another view of the move.
  */
 enum {
@@ -25,11 +26,11 @@ enum {
 };
 
 static inline uint32_t
-kind_of(const struct rte_mbuf *m)
+kind_of(const struct worker *w, const struct rte_mbuf *m)
 {
 	const uint32_t kind = m->packet_type >> 24;
 
-	return kind >= HANDED_ONE ? kind : 0;
+	return (m->ol_flags & w->copy_flag) == w->copy_flag && kind >= HANDED_ONE ? kind : 0;
 }
 
 static inline uint32_t
@@ -94,7 +95,7 @@ static void
 find_takers(const struct worker *w, uint32_t i, struct takers *t)
 {
 	const struct burst *b = &w->mcast;
-	const uint32_t kind = kind_of(b->m[i]), named = b->m[i]->packet_type & PSN_MASK;
+	const uint32_t kind = kind_of(w, b->m[i]), named = b->m[i]->packet_type & PSN_MASK;
 	const uint8_t *l3 = b->pkt[i].frame + b->pkt[i].l3_off;
 	const struct qp *moving = w->moving.qp;
 	uint32_t qpn[QP_MCAST_QPS];
@@ -133,6 +134,7 @@ copy_of(const struct worker *w, uint32_t i, uint32_t as)
 	if (m != NULL) {
 		m->port = port->id;
 		m->packet_type = as;
+		m->ol_flags |= w->copy_flag;
 	}
 	return m;
 }
@@ -240,7 +242,7 @@ serve(struct worker *w, uint32_t i)
 		rte_pktmbuf_free(b->m[i]);
 		return;
 	}
-	if (kind_of(b->m[i]) == 0)
+	if (kind_of(w, b->m[i]) == 0)
 		count(w, b->port[i], NULL, STAT_rx_mcast);
 	stats_add(&w->stats, STAT_rx_mcast_copies, n - 1);
 	stats_add(&w->port_stats[b->port[i]], STAT_rx_mcast_copies, n - 1);

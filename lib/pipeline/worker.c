@@ -25,6 +25,9 @@ static const struct rte_mbuf_dynflag fcs_flag = { .name = PIPELINE_FCS_FLAG };
 /** A frame's payload still stands in its sender's memory (local.h). */
 static const struct rte_mbuf_dynflag lent_flag = { .name = "rocelane_lent" };
 
+/** A copy for members of a group at another worker (mcast.c). */
+static const struct rte_mbuf_dynflag copy_flag = { .name = "rocelane_copy" };
+
 /** A bit of ol_flags, or 0 where none is left. */
 static uint64_t
 mbuf_flag(const struct rte_mbuf_dynflag *flag)
@@ -167,6 +170,7 @@ worker_create(const struct worker_conf *c)
 	atomic_init(&w->receiving, !c->start_paused);
 	w->fcs_bad = mbuf_flag(&fcs_flag);
 	w->lent_flag = mbuf_flag(&lent_flag);
+	w->copy_flag = mbuf_flag(&copy_flag);
 	map_faults(w);
 	w->intake = c->by_arrival ? NULL : pipeline_intake_create(c->socket);
 	w->kept = pipeline_kept_create(c->socket);

@@ -246,6 +246,7 @@ struct worker {
 	const struct qp_mcast_table *mcasts;
 	struct burst mcast; /* datagrams to groups, for their members: mcast.h */
 	uint64_t lent_flag; /* ol_flags of such a frame; 0: there is none */
+	uint64_t copy_flag; /* ol_flags of a copy for another worker's members */
 };
 
 /** Packet i stays: close the gap that those before it left. */

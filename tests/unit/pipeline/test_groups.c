@@ -158,12 +158,50 @@ UD_31_no_room_for_a_member_that_comes(void **state)
 	leave(b, &m);
 }
 
+/*
+ * UD-31: the member is another worker's. A driver that says nothing of a packet's type leaves what
+ * the buffer's last packet had there: a copy for members, perhaps.
+ */
+static void
+UD_31_in_a_buffer_that_was_a_copy(void **state)
+{
+	struct rte_ring *ring = rte_ring_create("group", 64, 0, RING_F_SC_DEQ);
+	struct bed *b = *state;
+	struct rte_mbuf *frame;
+	struct member m;
+	void *copy = NULL;
+
+	assert_non_null(ring);
+	b->conf.workers_n = 2;
+	b->conf.handoff[1] = ring;
+	join(b, &m);
+	qp_table_give(b->qps, m.qp, 1);
+	datagram(b, &m);
+	worker_poll(b->w, b->now);
+	assert_int_equal(rte_ring_dequeue(ring, &copy), 0);
+	frame = datagram_of(&m);
+	frame->packet_type = ((struct rte_mbuf *)copy)->packet_type;
+	assert_int_not_equal(frame->packet_type, 0);
+	rte_pktmbuf_free(copy);
+	bed_put(b, frame);
+	worker_poll(b->w, b->now);
+	assert_int_equal(bed_stat(b, STAT_rx_mcast), 2);
+	assert_int_equal(rte_ring_dequeue(ring, &copy), 0);
+	rte_pktmbuf_free(copy);
+	b->conf.workers_n = 1;
+	b->conf.handoff[1] = NULL;
+	qp_table_give(b->qps, m.qp, 0);
+	leave(b, &m);
+	rte_ring_free(ring);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(UD_31_behind_long_sends),
 		TEST(UD_31_no_room_for_a_member_that_comes),
+		TEST(UD_31_in_a_buffer_that_was_a_copy),
 	};
 
 	return cmocka_run_group_tests(tests, bed_group_setup, NULL);
