@@ -318,7 +318,7 @@ worker_poll(struct worker *w, ns_t now)
 		done += run_handed(w, b, &more, &asked, handed, &since);
 
 	w->crowded = more;
-	w->full_turns = more && w->full_turns < INTAKE_FULL ? w->full_turns + 1 : 0;
+	w->full_turns = more ? RTE_MIN(w->full_turns + 1, (uint32_t)INTAKE_FULL) : 0;
 	if (w->answering != 0) {
 		stage_answers(w);
 		lap(w, STAGE_RESPOND, &since);

@@ -235,6 +235,33 @@ what_never_waited(void **state)
 	handed_end(b, 2);
 }
 
+/* That there are two is seen soon, whichever turn of a busy worker the flood begins in. */
+static void
+how_soon(void **state)
+{
+	struct bed *b = *state;
+
+	handed_begin(b, PEERS);
+	for (uint32_t busy = 0; busy < INTAKE_LOOKS; busy++) {
+		uint32_t turns = 0;
+
+		for (uint32_t t = 0; t < busy; t++) {
+			assert_true(peer_repeats(&peers[0]));
+			peers_turn(b);
+		}
+		for (; !b->w->intake_on && turns < NOTICED; turns++) {
+			while (rte_ring_count(bed_near_end()) < FLOOD)
+				assert_true(peer_repeats(&peers[0]) && peer_repeats(&peers[1]));
+			peers_turn(b);
+		}
+		assert_in_range(turns, INTAKE_FULL, INTAKE_FULL + INTAKE_LOOKS);
+		for (uint32_t t = 0; t < TURNS; t++)
+			peers_turn(b);
+		assert_false(b->w->intake_on);
+	}
+	handed_end(b, PEERS);
+}
+
 /*
  * RESP-SEQ-01: a QP leaves this worker while frames for it wait for their peer's turn. They came
  * before all that goes to its new owner's ring from now on, so they are served first.
@@ -307,6 +334,7 @@ main(void)
 		TEST(beside_those_at_the_port),
 		TEST(who_is_there),
 		TEST(what_never_waited),
+		TEST(how_soon),
 		TEST(RESP_SEQ_01_leaves_in_order),
 		TEST(the_qp_is_not_read),
 	};
