@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Ports that take nothing: what was to be sent waits, within bounds, or is counted. */
 #include "bed.h"
-#include "tx_queue.h"
+#include "worker.h"
 
 /*
  * What a full port does not take waits in order; receiving goes on, answers pause, nothing is lost.
@@ -213,6 +213,42 @@ UC_02_beside_one_that_has_nowhere_to_go(void **state)
 	bed_qp_gone(b, qp);
 }
 
+/*
+ * UC-02: what a send waits for may be dropped, as replies of a priority are when they are too many.
+ * It is done when nothing stands in the queue any more.
+ */
+static void
+UC_02_behind_a_frame_that_is_dropped(void **state)
+{
+	struct ring sends;
+	struct bed *b = *state;
+	struct qp *qp = unacked(b, 0x20, &sends, false);
+	struct wire_fields f = write_only(0, MR_VA, 4);
+	struct tx_queue *q = &b->w->tx[0];
+	struct rte_mbuf *other;
+	void *m = NULL;
+
+	for (uint32_t n = 0; n < 1023; n++)
+		assert_int_equal(rte_ring_enqueue(bed_far_end(), bed_frame(&f)), 0);
+	f = write_only(E, MR_VA, 4); /* its ACK waits */
+	bed_send(b, &f);
+	worker_poll(b->w, b->now);
+	assert_int_equal(q->tail - q->head, 1);
+	post_empty(b, qp, &sends, SEND_SIGNALED);
+	worker_poll(b->w, b->now);
+	bed_no_cqe(b);
+	rte_pktmbuf_free(q->m[--q->tail]);
+	other = bed_frame(&f);
+	rte_pktmbuf_mtod(other, uint8_t *)[37] ^=
+		1; /* UDP to another port: a turn that sends nothing */
+	bed_put(b, other);
+	worker_poll(b->w, b->now);
+	assert_int_equal(bed_cqe(b).wr_id, 77);
+	while (rte_ring_dequeue(bed_far_end(), &m) == 0)
+		rte_pktmbuf_free(m);
+	bed_qp_gone(b, qp);
+}
+
 int
 main(void)
 {
@@ -222,6 +258,7 @@ main(void)
 		TEST(no_neighbor),
 		TEST(whose_packets_tell_the_mac),
 		TEST(UC_02_beside_one_that_has_nowhere_to_go),
+		TEST(UC_02_behind_a_frame_that_is_dropped),
 	};
 
 	return cmocka_run_group_tests(tests, bed_group_setup, NULL);
