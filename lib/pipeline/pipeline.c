@@ -142,9 +142,9 @@ intake_looks(const struct worker *w)
 }
 
 /**
- * A port's burst where there are several workers: frames of theirs leave it, and what they have
- * handed over takes their places. A burst costs a third of its packets' time once more if it is
- * half empty. @return how many came from other workers.
+ * A port's burst where there are several workers: frames for others leave it, and frames that
+ * others have handed over take their places. So what is done once for a burst is done for a full
+ * one. @return how many came from other workers.
  */
 static __attribute__((noinline)) uint32_t
 run_mixed(struct worker *w, struct burst *b, uint32_t port, uint64_t *since)

@@ -158,7 +158,7 @@ struct worker {
 	uint8_t hurry;          /* HURRY_* */
 	bool intake_on;         /* peers take turns (intake.h) */
 	uint8_t apart;          /* next bursts whose headers are read one by one: flows are mixed */
-	uint8_t early_left;     /* next bursts of which frames may leave before that (handoff.c) */
+	uint8_t early_left;     /* next bursts in which frames for others are looked for first */
 	uint32_t full_turns;    /* in a row, in which a port had a full burst */
 	struct intake *intake;  /* NULL: frames are served in the order of their arrival */
 	struct kept *kept;      /* requests that wait for one below them */

@@ -92,8 +92,8 @@ wire_is_plain_len(uint32_t len)
 }
 
 /**
- * Is it untagged IPv4 without options or fragments, and UDP to the RoCE port? Whoever has the QP
- * asks the rest.
+ * Is it untagged IPv4 without options or fragments, with DF as RoCE senders set it, and UDP to the
+ * RoCE port? The QP number is then at its place. The frame has at least WIRE_PLAIN_MIN bytes.
  */
 static ALWAYS_INLINE bool
 wire_is_roce(const uint8_t *frame)
@@ -106,8 +106,8 @@ wire_is_roce(const uint8_t *frame)
 }
 
 /**
- * Is it untagged IPv4 without options for this port, and UDP to the RoCE port? RoCE senders set DF
- * and leave out the UDP checksum: other packets go to wire_parse_any(), whatever the knobs say.
+ * The same, for this port, and without a UDP checksum, which RoCE senders leave out: other packets
+ * go to wire_parse_any(), whatever the knobs say.
  */
 static ALWAYS_INLINE bool
 wire_match(const struct wire_port *us, const uint8_t *frame)
@@ -115,12 +115,7 @@ wire_match(const struct wire_port *us, const uint8_t *frame)
 	const uint8_t *ip = frame + WIRE_PLAIN_IP;
 
 	return ((wire_load64(frame) ^ wire_load64(us->mac)) << 16) == 0 && us->has_ipv4 &&
-	       (wire_load32(frame + 12) & WIRE_BYTES(0xff, 0xff, 0xff, 0)) ==
-		       WIRE_BYTES(0x08, 0, 0x45, 0) &&
-	       (wire_load32(ip + 6) & WIRE_BYTES(0xff, 0xff, 0, 0xff)) ==
-		       WIRE_BYTES(0x40, 0, 0, 17) &&
-	       wire_load32(ip + 16) == wire_load32(us->ipv4) &&
-	       wire_load16(frame + WIRE_PLAIN_UDP + 2) == __builtin_bswap16(WIRE_UDP_PORT) &&
+	       wire_is_roce(frame) && wire_load32(ip + 16) == wire_load32(us->ipv4) &&
 	       wire_load16(frame + WIRE_PLAIN_UDP + 6) == 0;
 }
 
