@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Fifteen QPs in ERR with 65,536 receives each, and all their doorbells at once: a neighbour goes
- * on while they are flushed.
+ * A key that names no memory, with a thousand requests behind it. Then fifteen QPs in ERR with
+ * 65,536 receives each, and all their doorbells at once: a neighbour goes on while they are
+ * flushed.
  *
  *   client-flush SOCKET [ROUNDS]
  *   client-flush SOCKET attack      without the neighbour, until it is killed
@@ -20,9 +21,10 @@
 #include "client_priv.h"
 #include "pair.h"
 
-#define QPS    15
-#define DEPTH  65536u
-#define ENOUGH 8 /* WRITEs of the neighbour in the middle of a flush */
+#define QPS      15
+#define DEPTH    65536u
+#define REQUESTS 1024
+#define ENOUGH   8 /* WRITEs of the neighbour in the middle of a flush */
 
 struct shared {
 	_Atomic bool stop, ready;
@@ -130,6 +132,37 @@ open_all(struct pair *p, const char *socket, struct qp *qp[QPS])
 	}
 }
 
+/* The first request fails in the turn that takes it; those behind are more than a turn flushes. */
+static void
+bad_key(const char *socket)
+{
+	static struct rl_send_wr wr[1024];
+	struct rl_send_wr *bad;
+	struct rl_sge sge[2];
+	struct pair p;
+
+	pair_open(&p, socket, REQUESTS, 4096);
+	pair_connect(&p, REQUESTS);
+	sge[0] = sge[1] = pair_sge(&p, 0, 64);
+	sge[0].lkey ^= 1;
+	for (uint32_t i = 0; i < REQUESTS; i++)
+		wr[i] = (struct rl_send_wr){ .wr_id = i,
+			.next = i + 1 < REQUESTS ? &wr[i + 1] : NULL,
+			.sg_list = &sge[i != 0],
+			.num_sge = 1,
+			.opcode = RL_WR_RDMA_WRITE,
+			.wr.rdma = { (uintptr_t)p.mr->addr + 2048, p.mr->rkey } };
+	OK(rl_post_send(p.a, wr, &bad));
+	for (uint32_t i = 0; i < REQUESTS; i++) {
+		const struct rl_wc wc = pair_wait(p.cq);
+
+		CHECK(wc.wr_id == i);
+		CHECK(wc.status == (i == 0 ? RL_WC_LOC_PROT_ERR : RL_WC_WR_FLUSH_ERR));
+	}
+	pair_disconnect(&p);
+	pair_close(&p);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -144,6 +177,8 @@ main(int argc, char **argv)
 	pid_t pid;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (!alone)
+		bad_key(argv[1]);
 	pid = alone ? 0 : fork();
 	if (pid == 0 && !alone)
 		neighbour(argv[1], sh);
