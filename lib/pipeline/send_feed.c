@@ -4,7 +4,6 @@
  * completions are counted and go nowhere.
  */
 #include "count.h"
-#include "pace.h"
 #include "send_feed.h"
 #include "sending.h"
 
@@ -71,8 +70,6 @@ pipeline_feed_rests(struct worker *w, struct qp *qp, const struct requester_verd
 	f->rest_until = w->now + f->rest;
 	requester_reset(&qp->req, psn(qp->attr.sq_psn));
 	pipeline_sends_stop(w, qp);
-	if ((qp->flags & QPF_CC_RATE) != 0)
-		pipeline_pace_answers(w, qp);
 	timer_by(w, qp, f->rest_until);
 	return true;
 }

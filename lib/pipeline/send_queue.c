@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A QP's send queue: its ring behind send_take.c, and the worker's list of QPs with work. */
 
+#include "pace.h"
 #include "send_feed.h"
 #include "sending.h"
 #include "shares.h"
@@ -65,4 +66,7 @@ pipeline_sends_stop(struct worker *w, struct qp *qp)
 	wheel_cancel(&w->wheel, &qp->sq.timer); /* TMR-10 */
 	qp->sq.alarm = 0;
 	pipeline_tx_forget(w, qp);
+	/* What is owed to the peer leaves all the same, at the QP's rate. */
+	if (UNLIKELY((qp->flags & QPF_CC_RATE) != 0))
+		pipeline_pace_answers(w, qp);
 }

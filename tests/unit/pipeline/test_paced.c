@@ -114,6 +114,38 @@ CC_22_answers_behind_a_read(void **state)
 	bed_qp_gone(b, qp);
 }
 
+/*
+ * RESP-NAK-02, CC-22: a request is refused while the answer to one before it waits for its turn.
+ * The QP is in ERR and its requester has no timer any more, but what was owed leaves, and the NAK.
+ */
+static void
+CC_22_the_QP_fails_behind_a_read(void **state)
+{
+	struct bed *b = *state;
+	struct qp *qp = rated_qp(b, QPS_RTS, 100);
+
+	cnp(b);
+	ask(b, read_request(E, MR_VA, 3 * PMTU));
+	bed_turns(b);
+	expect_packet(b, OP_RC_READ_RESPONSE_FIRST, E, PMTU);
+	ask(b, write_only(E + 3, MR_VA + MR_LEN, 8)); /* outside of the region */
+	bed_turns(b);
+	expect_silence(b);
+	assert_int_equal(atomic_load(&qp->state), QPS_ERR);
+	for (uint32_t k = 1; k < 3; k++) {
+		b->now += 60 * TIME_NS_PER_US;
+		bed_turns(b);
+		expect_silence(b);
+		b->now += 40 * TIME_NS_PER_US;
+		bed_turns(b);
+		expect_packet(b, k == 1 ? OP_RC_READ_RESPONSE_MIDDLE : OP_RC_READ_RESPONSE_LAST,
+			E + k, PMTU);
+	}
+	expect_ack(b, AETH_NAK | NAK_REM_ACCESS, E + 3, 1);
+	expect_silence(b);
+	bed_qp_gone(b, qp);
+}
+
 /* CC-11: it is cut from the rate that the link of its port has now, as after another start. */
 static void
 CC_11_the_link_has_another_rate(void **state)
@@ -182,6 +214,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(CC_22_cnp_in_rtr),
 		TEST(CC_22_answers_behind_a_read),
+		TEST(CC_22_the_QP_fails_behind_a_read),
 		TEST(CC_11_the_link_has_another_rate),
 		TEST(CC_20_the_link_is_faster_by_now),
 	};
