@@ -164,13 +164,17 @@ fill(struct qp_share *s, ns_t now)
 {
 	const int64_t most = (int64_t)RTE_MAX(s->rate / 1000, (uint64_t)BURST_LEAST);
 	const double byte_ns = (double)TIME_NS_PER_S / (double)s->rate;
-	int64_t more;
+	const double more = (double)(now - s->filled) / byte_ns;
 
-	if (now - s->filled > TIME_NS_PER_S)
-		s->filled = now - TIME_NS_PER_S;
-	more = (int64_t)((double)(now - s->filled) / byte_ns);
-	s->filled += (ns_t)((double)more * byte_ns); /* parts of a byte come later */
-	s->tokens = RTE_MIN(s->tokens + more, most);
+	/* Compared as they are: a silence is as long as it likes, and what is owed may be, too. */
+	if (more >= (double)(most - s->tokens)) {
+		s->tokens = most;
+		s->filled = now;
+		return true;
+	}
+	s->tokens += (int64_t)more;
+	s->filled += (ns_t)((double)(int64_t)more * byte_ns); /* parts of a byte come later */
+	s->filled = RTE_MIN(s->filled, now);
 	return s->tokens > 0;
 }
 
@@ -207,12 +211,13 @@ pipeline_share_next(struct worker *w)
 	return NULL;
 }
 
-/** When its rate brings the first byte. */
+/** When its rate brings the first byte: at a byte a second, of many long READs, never. */
 static ns_t
 fills_at(const struct qp_share *s)
 {
-	return s->filled +
-	       (ns_t)((double)(1 - s->tokens) * (double)TIME_NS_PER_S / (double)s->rate) + 1;
+	const double wait = (double)(1 - s->tokens) * (double)TIME_NS_PER_S / (double)s->rate;
+
+	return s->filled + (wait < (double)INT64_MAX ? (ns_t)wait : INT64_MAX) + 1;
 }
 
 ns_t

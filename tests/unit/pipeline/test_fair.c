@@ -336,6 +336,59 @@ over_its_rate_the_worker_may_sleep(void **state)
 	detach(b, OTHER);
 }
 
+/** A client with a rate and one QP, without a timer; one READ of 64 KiB has left. */
+static void
+read_beyond_its_rate(struct bed *b, uint64_t rate)
+{
+	const struct qp_client limited = { .rate = rate };
+
+	attach_as(b, OTHER, limited, 1, WR_RDMA_READ, MR_LEN);
+	apps[VICTIM].qps_n = 0;
+	apps[OTHER].depth = 1;
+	apps[OTHER].qp[0].qp->req.timeout = 0;
+	run(b, 1);
+	assert_int_equal(apps[OTHER].packets, 1);
+	apps[OTHER].opcode = WR_RDMA_WRITE;
+	apps[OTHER].len = 64;
+	apps[OTHER].depth = 2;
+}
+
+/* What a READ has brought beyond the rate is paid for by time alone, whether more waits or not. */
+static void
+a_debt_is_paid_in_silence(void **state)
+{
+	struct bed *b = *state;
+
+	read_beyond_its_rate(b, 10000); /* 48 KiB more than it may move at once: 4.9 s */
+	run(b, 1);
+	assert_int_equal(apps[OTHER].packets, 0);
+	detach(b, OTHER);
+
+	read_beyond_its_rate(b, 10000);
+	apps[OTHER].depth = 1; /* it has nothing more to send for so long */
+	b->now += 6 * TIME_NS_PER_S;
+	run(b, 1);
+	assert_int_equal(apps[OTHER].packets, 0);
+	apps[OTHER].depth = 2;
+	run(b, 1);
+	assert_int_equal(apps[OTHER].packets, 1);
+	detach(b, OTHER);
+}
+
+/* 64 GiB at a byte a second: more nanoseconds than time has. */
+static void
+a_debt_may_be_for_ever(void **state)
+{
+	struct bed *b = *state;
+
+	read_beyond_its_rate(b, 1);
+	apps[OTHER].client.share.tokens = -(INT64_C(1) << 36);
+	run(b, 1);
+	assert_int_equal(apps[OTHER].packets, 0);
+	assert_true(worker_next(b->w) > b->now + 3600 * TIME_NS_PER_S);
+	detach(b, OTHER);
+}
+
 int
 main(void)
 {
@@ -353,6 +406,8 @@ main(void)
 		TEST(a_rate_bounds_a_client_alone),
 		TEST(a_rate_bounds_READs),
 		TEST(over_its_rate_the_worker_may_sleep),
+		TEST(a_debt_is_paid_in_silence),
+		TEST(a_debt_may_be_for_ever),
 	};
 
 	return cmocka_run_group_tests(tests, bed_group_setup, NULL);
