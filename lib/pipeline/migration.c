@@ -87,6 +87,7 @@ pipeline_migration_done(struct worker *w, struct qp *qp, const struct wire_pkt *
 	local_note(w, qp->out);
 	qp->migration_rule = rule;
 	qp->migration_ns = w->now;
+	timer_update(w, qp); /* alt_timeout */
 	count_both(w, qp, STAT_path_migrations);
 	trace_path(w, qp, p, rule);
 	tell(w, qp, p, rule, EVENT_PATH_MIG);

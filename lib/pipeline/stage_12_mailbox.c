@@ -121,6 +121,7 @@ sends_modified(struct worker *w, struct qp *qp, uint8_t from, uint32_t mask)
 		pipeline_sqd(w, qp, false);
 	}
 	pipeline_sends_found(w, qp);
+	timer_update(w, qp); /* there may be another timeout */
 }
 
 void

@@ -53,7 +53,7 @@ qp_send_apply(struct qp *qp, uint32_t mask, uint8_t from, uint8_t to)
 	if ((mask & QP_ATTR_PATH_MTU) != 0)
 		r->pmtu = qp->attr.path_mtu;
 	if ((mask & QP_ATTR_TIMEOUT) != 0)
-		r->timeout = honoured_timeout(qp);
+		requester_timeout_set(r, honoured_timeout(qp));
 	/* In SQD, too: what is left of the old number would hold until the next acknowledgement. */
 	if ((mask & QP_ATTR_RETRY_CNT) != 0)
 		r->retry_left = r->retry_cnt = qp->attr.retry_cnt & 7;

@@ -8,6 +8,23 @@ requester_timeout_ns(uint8_t exponent)
 	return UINT64_C(4096) << (exponent & 31);
 }
 
+void
+requester_timeout_set(struct requester *r, uint8_t timeout)
+{
+	const ns_t was = requester_wait_ns(r->timeout), is = requester_wait_ns(timeout);
+	const bool other = r->waiting_rnr | r->doubting | r->patching | r->dead;
+
+	if (timeout == r->timeout)
+		return;
+	r->timeout = timeout;
+	if (other || (r->probing && timeout != 0)) /* what runs, if anything, is not this timer */
+		return;
+	if (r->deadline > was)
+		r->deadline = r->deadline - was + is;
+	r->probing = 0;
+	r->timing = timeout != 0 && requester_in_flight(r) > r->since_ackreq;
+}
+
 /*
  * Nothing of this pass has been sent, so nothing is owed: the timer starts with the resend
  * (REQ-RNR-09).

@@ -100,8 +100,8 @@ struct requester {
 	uint8_t since_ackreq;    /* packets sent since one that asks for a response */
 	uint8_t ackreq_interval; /* attribute */
 	uint8_t reads;           /* READs and ATOMICs started and not completed */
-	uint8_t timeout;         /* attribute: exponent, 0: no transport timer */
-	uint16_t knobs;          /* attribute: REQ_KNOB_* */
+	uint8_t timeout;     /* attribute: exponent, 0: no transport timer; see _timeout_set() */
+	uint16_t knobs;      /* attribute: REQ_KNOB_* */
 	bool timing;         /* a timer is running, the transport's or `doubting`: see `deadline` */
 	bool waiting_rnr;    /* nothing at or behind `cur` leaves before `deadline` */
 	bool draining;       /* SQD: no new work request starts */
@@ -174,6 +174,13 @@ const char *requester_rule_text(enum requester_rule r);
  * Attributes stay.
  */
 void requester_reset(struct requester *r, psn_t sq_psn);
+
+/**
+ * The attribute `timeout` is another one, at any time. A transport timer that runs counts from when
+ * it began; where there was none, and something in flight owes a response, it began with that or
+ * with the newest one. Either may be over by now: look at r->deadline and r->timing.
+ */
+void requester_timeout_set(struct requester *r, uint8_t timeout);
 
 /**
  * SQD entered (on) or left. What was started goes on to its end, resends included.

@@ -171,6 +171,17 @@ class Follower(ApmCase):
         _, got = self.until(3 * transport_ns(10))
         self.assertEqual([(1, SEND_ONLY, psn + 1, 1)], self.where(got))
 
+    def test_AE_12_the_alternate_path_has_another_timeout(self):
+        """It holds for what is in flight, too: only the first path had no timer, or had one."""
+        for timeouts in ((0, 12), (12, 0)):
+            self.apm(timeout=timeouts[0], alt_timeout=timeouts[1])
+            psn = self.arm()
+            self.send()
+            self.put(self.peers[1].send_only(E, b"moved"), port=1)
+            self.migrated("RQ", "AE-12")
+            _, got = self.until(3 * transport_ns(12))
+            self.assertEqual([(1, SEND_ONLY, psn, 1)] if timeouts[1] else [], self.where(got))
+
     def test_AE_12_a_response_on_a_path_whose_mac_is_unknown(self):
         """Who answers what is outstanding is the peer, and is followed; who answers nothing of it
         is not."""

@@ -270,6 +270,41 @@ TMR_02_counts_from_the_end_of_a_backlog(void **state)
 	expect_packet(b, OP_RC_SEND_ONLY, S, 16);
 }
 
+/** In SQD. */
+static void
+set_timeout(struct bed *b, uint8_t timeout)
+{
+	const struct qp_attr attr = { .timeout = timeout };
+
+	assert_int_equal(bed_modify(b, b->qp, &attr, QP_ATTR_TIMEOUT), 0);
+}
+
+/* A timeout that is changed in SQD holds for what is under way: nobody else drains the QP. */
+static void
+TMR_03_changed_in_SQD(void **state)
+{
+	struct bed *b = *state;
+
+	post_send(b);
+	bed_turn(b);
+	expect_packet(b, OP_RC_SEND_ONLY, S, 16);
+	assert_int_equal(bed_state(b, b->qp, QPS_SQD), 0);
+	set_timeout(b, 0);
+	turns(b, 3 * TTR);
+	bed_turn(b);
+	expect_silence(b);
+	set_timeout(b, 14); /* over by now */
+	until_left(b, LATE);
+	expect_packet(b, OP_RC_SEND_ONLY, S, 16);
+	set_timeout(b, 15);
+	expect_waited(b, line.left, 2 * TTR);
+	expect_packet(b, OP_RC_SEND_ONLY, S, 16);
+	set_timeout(b, 13);
+	expect_waited(b, line.left, TTR / 2);
+	expect_packet(b, OP_RC_SEND_ONLY, S, 16);
+	assert_int_equal(bed_stat(b, STAT_local_ack_timeout_err), 3);
+}
+
 /* A port that takes nothing for long loses what it is given: the QP ends as after other losses. */
 static void
 REQ_RETRY_01_port_that_is_stuck(void **state)
@@ -441,6 +476,7 @@ main(void)
 		WAIT(TMR_02_counts_from_departure),
 		WAIT(TMR_02_counts_from_a_hurried_departure),
 		WAIT(TMR_02_counts_from_the_end_of_a_backlog),
+		WAIT(TMR_03_changed_in_SQD),
 		WAIT(REQ_RETRY_01_port_that_is_stuck),
 		WAIT(UC_02_not_before_the_port_has_it),
 		WAIT(UC_02_gone_from_a_backlog),
