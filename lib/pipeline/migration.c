@@ -9,6 +9,7 @@
 #include "migration.h"
 #include "report.h"
 #include "sending.h"
+#include "tx.h"
 
 /**
  * Does the packet show that its sender knows the QP? It has the one PSN that the responder expects,
@@ -81,6 +82,22 @@ count_both(struct worker *w, struct qp *qp, enum stats_counter s)
 	qp_count(w, qp, s, 1);
 }
 
+/**
+ * Requests that still wait for a port were made for the path that is left: the peer takes nothing
+ * that comes on it any more. They are sent again on the other one, and that is no retry.
+ */
+static void
+send_stranded(struct worker *w, struct qp *qp)
+{
+	struct requester_verdict v;
+
+	if (pipeline_tx_waits_since(w, qp) == 0)
+		return;
+	pipeline_tx_forget(w, qp);
+	requester_found(&qp->req, &v);
+	pipeline_act_requester(w, qp, NULL, &v);
+}
+
 void
 pipeline_migration_done(struct worker *w, struct qp *qp, const struct wire_pkt *p, uint16_t rule)
 {
@@ -91,6 +108,7 @@ pipeline_migration_done(struct worker *w, struct qp *qp, const struct wire_pkt *
 	count_both(w, qp, STAT_path_migrations);
 	trace_path(w, qp, p, rule);
 	tell(w, qp, p, rule, EVENT_PATH_MIG);
+	send_stranded(w, qp);
 }
 
 void

@@ -101,18 +101,21 @@ pipeline_tx_starts_room(struct worker *w, struct tx_queue *q)
 ns_t
 pipeline_tx_waits_since(const struct worker *w, const struct qp *qp)
 {
-	const uint8_t port = w->port_of[qp->out];
-	const struct tx_queue *q = &w->tx[port];
+	ns_t since = 0;
 
-	if (port == PORT_NONE)
-		return 0;
-	for (uint32_t i = q->starts_head; i != q->starts_tail; i++) {
-		const struct tx_start *s = &q->starts[i % TX_STARTS];
+	/* A QP whose path has changed may have some in another queue than its own. */
+	for (uint32_t p = 0; p < w->outs_n; p++) {
+		const struct tx_queue *q = &w->tx[p];
 
-		if (s->qp == qp && tx_start_what(s) == TX_REQUESTS)
-			return s->made;
+		for (uint32_t i = q->starts_head; i != q->starts_tail; i++) {
+			const struct tx_start *s = &q->starts[i % TX_STARTS];
+
+			if (s->qp == qp && tx_start_what(s) == TX_REQUESTS &&
+				(since == 0 || s->made < since))
+				since = s->made;
+		}
 	}
-	return 0;
+	return since;
 }
 
 void

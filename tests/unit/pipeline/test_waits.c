@@ -5,6 +5,7 @@
  * it. A wait may be too long, never too short (REQ-RNR-01, TMR-02, CC-03, RESP-RNR-08).
  */
 #include "bed.h"
+#include "full_port.h"
 #include "worker.h"
 
 #include <string.h>
@@ -219,27 +220,6 @@ TMR_02_counts_from_a_hurried_departure(void **state)
 	assert_int_equal(line.left_n, 2);
 	expect_waited(b, line.left, TTR);
 	bed_forget_output(b);
-}
-
-/** The port's ring takes nothing more. */
-static void
-fill_port(struct bed *b)
-{
-	struct rte_mbuf *m;
-
-	do
-		m = rte_pktmbuf_alloc(b->conf.ports[0].pool);
-	while (m != NULL && rte_ring_enqueue(bed_far_end(), m) == 0);
-	rte_pktmbuf_free(m);
-}
-
-static void
-empty_port(void)
-{
-	void *m;
-
-	while (rte_ring_dequeue(bed_far_end(), &m) == 0)
-		rte_pktmbuf_free(m);
 }
 
 /** Turns without looking at what comes out. */
