@@ -58,6 +58,7 @@ bool
 pipeline_feed_rests(struct worker *w, struct qp *qp, const struct requester_verdict *v)
 {
 	struct qp_feed *f = is_fed(qp) ? qp->send_feed : NULL;
+	const bool draining = qp->req.draining;
 
 	if (f == NULL || v->outcome != QC_RETRY_EXCEEDED || f->completed != 0 ||
 		(v->act & REQACT_COMPLETE) != 0)
@@ -71,6 +72,8 @@ pipeline_feed_rests(struct worker *w, struct qp *qp, const struct requester_verd
 	requester_reset(&qp->req, psn(qp->attr.sq_psn));
 	pipeline_sends_stop(w, qp);
 	timer_by(w, qp, f->rest_until);
+	if (draining) /* QP-09: it begins again in RTS, and nothing is under way any more */
+		pipeline_sqd(w, qp, true);
 	return true;
 }
 
