@@ -94,7 +94,7 @@ send_stranded(struct worker *w, struct qp *qp)
 	if (pipeline_tx_waits_since(w, qp) == 0)
 		return;
 	pipeline_tx_forget(w, qp);
-	requester_found(&qp->req, &v);
+	requester_stranded(&qp->req, &v);
 	pipeline_act_requester(w, qp, NULL, &v);
 }
 

@@ -72,6 +72,15 @@ req_overtook(struct requester *r, struct requester_verdict *v)
 	r->timed_out = r->timed_out == TIMED_OUT ? TIMED_OUT_OVERTAKEN : 0;
 }
 
+/** All is sent again over another path, of which nothing is known; some was answered before. */
+static void
+go_over(struct requester *r, struct requester_verdict *v)
+{
+	req_pace_forget(r);
+	r->rtt = 0;
+	req_rewind(r, v);
+}
+
 void
 req_retry(struct requester *r, enum requester_counter cause, enum requester_rule rule,
 	struct requester_verdict *v)
@@ -84,9 +93,7 @@ req_retry(struct requester *r, enum requester_counter cause, enum requester_rule
 		r->retry_left = r->retry_cnt;
 		v->rule = REQRULE_MIGRATED;
 		v->act |= REQACT_MIGRATE;
-		req_pace_forget(r); /* of the other path nothing is known */
-		r->rtt = 0;
-		req_rewind(r, v);
+		go_over(r, v);
 		return;
 	}
 	if (r->retry_left == 0) { /* AMB-02: the retry that finds the counter at 0 */
@@ -349,6 +356,17 @@ requester_timer(struct requester *r, ns_t now, struct requester_verdict *v)
 	timer(r, now, v);
 	req_check_state(r);
 	req_check_verdict(r, v);
+}
+
+void
+requester_stranded(struct requester *r, struct requester_verdict *v)
+{
+	*v = verdict_blank(r);
+	if (r->dead || r->waiting_rnr || !requester_outstanding(r))
+		return;
+	ASSERT(is_acked(r));
+	go_over(r, v);
+	req_check_state(r);
 }
 
 void

@@ -391,6 +391,11 @@ void requester_probe_anew(struct requester *r, bool progress, ns_t now);
  * retry: there was no loss, and nothing is known of the path.
  */
 void requester_found(struct requester *r, struct requester_verdict *v);
+/**
+ * The QP has migrated, and some of what it sent has not left on the path before: everything is sent
+ * again. That is no retry; what has left may be answered.
+ */
+void requester_stranded(struct requester *r, struct requester_verdict *v);
 
 /**
  * The caller could not place a response or read a source buffer of work request `position`:

@@ -428,7 +428,8 @@ REQ_RETRY_09_another_path(void **state)
 
 /*
  * REQ-RETRY-09, REQ-IMPL-05: what the peer had sent over the path before comes behind the change,
- * and is no reason to give the READ up that has just left: its answer has the round trip before.
+ * and is no reason to give the READ up that has just left: its answer has the round trip before. So
+ * it is where the QP migrates with requests that have not left.
  */
 static void
 REQ_RETRY_09_older_answers(void **state)
@@ -436,26 +437,34 @@ REQ_RETRY_09_older_answers(void **state)
 	struct bed bed, *s = &bed;
 
 	(void)state;
-	bed_init(s);
-	s->r.retry_cnt = 0;
-	requester_reset(&s->r, psn(S));
-	POST(s, SEND(64));
-	pump(s);
-	s->now += 20000;
-	ack(s, S, ACK);
-	s->r.armed = true;
-	POST(s, READ(4 * PMTU));
-	POST(s, SEND(64));
-	pump(s);
-	s->now += 20000;
-	MIDDLE(s, S + 2);
-	expect_rule(s, "REQ-RETRY-09");
-	pump(s);
-	s->now += 128;
-	MIDDLE(s, S + 3);
-	assert_int_equal(s->v.act & REQACT_ERROR, 0);
-	assert_true(s->r.doubting);
-	assert_true(s->r.deadline - s->now >= 2 * 20000);
+	for (int stranded = 0; stranded < 2; stranded++) {
+		bed_init(s);
+		s->r.retry_cnt = 0;
+		requester_reset(&s->r, psn(S));
+		POST(s, SEND(64));
+		pump(s);
+		s->now += 20000;
+		ack(s, S, ACK);
+		s->r.armed = stranded == 0;
+		POST(s, READ(4 * PMTU));
+		POST(s, SEND(64));
+		pump(s);
+		s->now += 20000;
+		if (stranded != 0) {
+			s->r.rtt_min = 20000; /* as the MIDDLE shows where it comes first */
+			requester_stranded(&s->r, &s->v);
+		} else {
+			MIDDLE(s, S + 2);
+		}
+		expect_rule(s, stranded != 0 ? "" : "REQ-RETRY-09");
+		assert_int_equal(s->v.act & REQACT_RESEND, REQACT_RESEND);
+		pump(s);
+		s->now += 128;
+		MIDDLE(s, S + 3);
+		assert_int_equal(s->v.act & REQACT_ERROR, 0);
+		assert_true(s->r.doubting);
+		assert_true(s->r.deadline - s->now >= 2 * 20000);
+	}
 }
 
 /* A spent RNR counter says nothing of the path. */
