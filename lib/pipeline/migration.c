@@ -91,7 +91,7 @@ send_stranded(struct worker *w, struct qp *qp)
 {
 	struct requester_verdict v;
 
-	if (pipeline_tx_waits_since(w, qp) == 0)
+	if (!wire_is_acked(qp->req.transport) || pipeline_tx_waits_since(w, qp) == 0)
 		return;
 	pipeline_tx_forget(w, qp);
 	requester_stranded(&qp->req, &v);

@@ -129,6 +129,8 @@ pipeline_move_release(struct worker *w, struct qp *qp, uint32_t to)
 		return -EAGAIN;
 	clock_read(w);
 	pipeline_tx_departed(w);
+	if (pipeline_tx_waits_since(w, qp) != 0) /* of the path that it had before */
+		return -EAGAIN;
 	pipeline_kept_forget(w, qp);
 	pipeline_answers_leave(w, qp);
 	pipeline_sends_stop(w, qp);

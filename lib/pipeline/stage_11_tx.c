@@ -110,7 +110,7 @@ pipeline_tx_waits_since(const struct worker *w, const struct qp *qp)
 		for (uint32_t i = q->starts_head; i != q->starts_tail; i++) {
 			const struct tx_start *s = &q->starts[i % TX_STARTS];
 
-			if (s->qp == qp && tx_start_what(s) == TX_REQUESTS &&
+			if (s->qp == qp && tx_start_what(s) != TX_CNP &&
 				(since == 0 || s->made < since))
 				since = s->made;
 		}

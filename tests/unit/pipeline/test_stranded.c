@@ -4,6 +4,7 @@
 #include "full_port.h"
 #include "worker.h"
 
+#include <errno.h>
 #include <string.h>
 
 #define TTR  (UINT64_C(4096) << 14) /* timeout 14, ns */
@@ -150,6 +151,42 @@ TMR_02_another_queue(void **state)
 	bed_qp_gone(b, qp);
 }
 
+/*
+ * UC-02: who moves to another worker has no request that waits for a port, whatever path it
+ * was made for: its completion would never come.
+ */
+static void
+UC_02_another_queue_and_worker(void **state)
+{
+	struct bed *b = *state;
+	struct qp *qp = bed_qp(b, OTHER_QPN, OTHER_PEER);
+	struct qp_attr attr = qp->attr;
+	struct mbox_msg release = { .type = MBOX_QP_RELEASE, .move = { qp, 0 } };
+	struct mbox_msg adopt = { .type = MBOX_QP_ADOPT };
+
+	qp->type = qp->req.qp_type = QPT_UC;
+	qp_service_set(qp, WIRE_UC);
+	qp->req.timeout = 0;
+	fill_port(b);
+	post_send(b, qp);
+	turns(b, STEP);
+	assert_int_equal(bed_state(b, qp, QPS_SQD), 0);
+	attr.path.local = true;
+	assert_int_equal(bed_modify(b, qp, &attr, QP_ATTR_AV), 0);
+	assert_int_equal(bed_tell(b, &release), -EAGAIN);
+	bed_no_cqe(b);
+	empty_port();
+	bed_turn(b);
+	bed_forget_output(b);
+	assert_int_equal(bed_cqe(b).status, 0);
+	assert_int_equal(bed_tell(b, &release), 0);
+	adopt.qp.qp = qp;
+	assert_int_equal(bed_tell(b, &adopt), 0);
+	while (mbox_recv_up(&b->mbox, &(struct mbox_msg){ 0 }, 1) != 0)
+		;
+	bed_qp_gone(b, qp);
+}
+
 int
 main(void)
 {
@@ -157,6 +194,7 @@ main(void)
 		TEST(AE_12_by_order),
 		TEST(AE_12_by_the_peer),
 		TEST(TMR_02_another_queue),
+		TEST(UC_02_another_queue_and_worker),
 	};
 
 	return cmocka_run_group_tests(tests, bed_group_setup, NULL);
