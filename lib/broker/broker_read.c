@@ -12,6 +12,7 @@
 
 #include "broker_conn.h"
 #include "fds.h"
+#include "plain.h"
 
 #define HALF_LINE_MS    5000
 #define PARSE_ERROR     (-32700) /* JSON-RPC's */
@@ -224,7 +225,9 @@ parse(struct broker_conn *c, const char *line, size_t len)
 		return bad(c, INTERNAL_ERROR, false, "no memory for the line");
 	}
 	if (json == NULL) {
-		snprintf(text, sizeof(text), "not JSON: %s at byte %d", error.text, error.position);
+		/* It may quote a part of a character, and an answer is UTF-8. */
+		snprintf(text, sizeof(text), "not JSON: %s at byte %d", plain_text(error.text, ""),
+			error.position);
 		return bad(c, PARSE_ERROR, false, text);
 	}
 	q = request_new(c, BROKER_LINE);

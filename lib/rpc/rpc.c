@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "env.h"
+#include "plain.h"
 
 #define BATCH_MAX       BROKER_BATCH
 #define BATCH_REPLY_MAX (2u << 20)
@@ -369,10 +370,9 @@ rpc_line(struct rpc_server *srv, struct rpc_client *client, const char *line, si
 
 	request = json_loadb(line, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
 	if (request == NULL) {
-		snprintf(message, sizeof(message), "not JSON: %s at byte %d", error.text,
-			error.position);
-		text = rpc_error_line(RPC_PARSE_ERROR, message);
-		return text != NULL ? text : rpc_error_line(RPC_PARSE_ERROR, "not JSON");
+		snprintf(message, sizeof(message), "not JSON: %s at byte %d",
+			plain_text(error.text, ""), error.position);
+		return rpc_error_line(RPC_PARSE_ERROR, message);
 	}
 	work.json = request;
 	while (!rpc_work_step(srv, client, &work, &text))

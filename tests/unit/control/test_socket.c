@@ -84,6 +84,34 @@ many_lines_in_one_write(void **state UNUSED)
 	close(fd);
 }
 
+/* The library quotes what it has read so far: of a character perhaps the first byte alone. */
+static void
+what_is_no_json_inside_a_character(void **state UNUSED)
+{
+	static const char *const lines[] = { "{\"a\":\"\\\xc3\xa9\"}\n",
+		"[\"\\u12\xe2\x82\xac\"]\n", "\xf0\x9f\x98\x80\n" };
+	int fd = client();
+
+	for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
+		json_t *v, *error;
+
+		put_text(fd, lines[i]);
+		v = get_json(fd);
+		error = json_object_get(v, "error");
+		assert_int_equal(number_of(error, "code"), -32700);
+		assert_non_null(strstr(text_of(error, "message"), "not JSON: invalid "));
+		assert_non_null(strstr(text_of(error, "message"), " at byte "));
+		json_decref(v);
+		v = rpc_raw(lines[i], strlen(lines[i]));
+		error = json_object_get(v, "error");
+		assert_non_null(strstr(text_of(error, "message"), "not JSON: invalid "));
+		json_decref(v);
+	}
+	ask(fd, 1, "version");
+	expect_id(fd, 1);
+	close(fd);
+}
+
 static void
 a_client_that_has_written_all_it_wants(void **state UNUSED)
 {
@@ -289,6 +317,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		WITH_SOCKET(two_clients_at_once),
 		WITH_SOCKET(many_lines_in_one_write),
+		WITH_SOCKET(what_is_no_json_inside_a_character),
 		WITH_SOCKET(a_client_that_has_written_all_it_wants),
 		WITH_SOCKET(clients_that_die),
 		WITH_SOCKET(a_client_takes_its_users_turns),
