@@ -43,6 +43,8 @@ admin_conf(struct admin *adm, struct admin_qp *rec, struct conf_qp *q)
 	q->given = (q->given & ~CONF_QP_ATTR_MASK) | rec->given | CONF_QP_QP_NUM | QP_ATTR_STATE;
 	q->qp_num = rec->qpn;
 	q->count = 1;
+	if ((q->given & CONF_QP_WORKER) != 0)
+		q->worker = rec->worker;
 	q->rq_limit = qp_rq_limit(rec->qp);
 	q->qp_state = QPS_RESET;
 	q->qp_access_flags = a->qp_access_flags;

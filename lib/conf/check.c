@@ -167,6 +167,20 @@ static const struct needed needed_rows[] = {
 	{ "sq_psn", QP_ATTR_SQ_PSN, QPS_RTS, "a number from 0 to 16777215 (0xffffff)" },
 };
 
+uint32_t
+conf_qp_reaches(const struct conf_qp *qp)
+{
+	uint32_t to = QPS_RTS;
+
+	for (size_t i = 0; i < ARRAY_LEN(needed_rows); i++) {
+		const struct needed *n = &needed_rows[i];
+
+		if (n->from <= to && (qp->given & n->bit) == 0 && conf_has_key(qp->qp_type, n->bit))
+			to = n->from - 1;
+	}
+	return to;
+}
+
 static void
 check_required(const struct conf_qp *qp, struct conf_errors *err)
 {

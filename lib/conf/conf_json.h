@@ -167,6 +167,8 @@ int conf_decode_cq(const json_t *obj, struct conf_cq *out, struct conf_errors *e
 int conf_decode_srq(const json_t *obj, struct conf_srq *out, struct conf_errors *err);
 /** A queue pair, with defaults for what was left out. */
 int conf_decode_qp(const json_t *obj, struct conf_qp *out, struct conf_errors *err);
+/** The furthest state for which it has all that is required: QPS_RESET .. QPS_RTS. */
+uint32_t conf_qp_reaches(const struct conf_qp *qp);
 /** qp_num and the attributes to change; out->given has their bits, the rest is 0. */
 int conf_decode_qp_modify(const json_t *obj, struct conf_qp *out, struct conf_errors *err);
 

@@ -14,8 +14,11 @@
  * QP that has failed or drains is saved in the state that it worked in.
  */
 static uint32_t
-state_to_save(const struct admin_qp *rec)
+state_to_save(const struct admin_qp *rec, const struct conf_qp *q)
 {
+	const uint32_t most = conf_qp_reaches(q);
+	uint32_t state = rec->port >= 0 ? QPS_INIT : QPS_RESET;
+
 	switch (admin_state(rec)) {
 	case QPS_RESET:
 		return QPS_RESET;
@@ -25,10 +28,10 @@ state_to_save(const struct admin_qp *rec)
 		return QPS_RTR;
 	case QPS_ERR: /* from any state: the furthest that its attributes reach */
 		if ((rec->given & QP_ATTR_SQ_PSN) != 0)
-			return QPS_RTS;
-		if ((rec->given & QP_ATTR_RQ_PSN) != 0)
-			return QPS_RTR;
-		return rec->port >= 0 ? QPS_INIT : QPS_RESET;
+			state = QPS_RTS;
+		else if ((rec->given & QP_ATTR_RQ_PSN) != 0)
+			state = QPS_RTR;
+		return state < most ? state : most;
 	default:
 		return QPS_RTS;
 	}
@@ -59,17 +62,16 @@ keep_reachable(const struct methods *ctx, const struct admin_qp *rec, struct con
 	const struct qp_attr *a = &rec->attr;
 	const uint64_t alternate = QP_ATTR_ALT_PATH | QP_ATTR_PATH_MIG_STATE | CONF_QP_ALT_PORT |
 				   CONF_QP_ALT_TIMEOUT | CONF_QP_ALT_PKEY;
+	const bool lost = (q->given & QP_ATTR_AV) != 0 &&
+			  !is_reachable(ctx, rec->port, &a->path, a->path_resolved, &q->ah_attr);
 
-	if ((q->given & QP_ATTR_AV) != 0 &&
-		!is_reachable(ctx, rec->port, &a->path, a->path_resolved, &q->ah_attr) &&
-		q->qp_state > QPS_INIT) {
+	if (lost && q->qp_state > QPS_INIT)
 		q->qp_state = QPS_INIT;
+	if (lost)
 		q->given &= ~(uint64_t)QP_ATTR_AV;
-	}
 	if ((q->given & QP_ATTR_ALT_PATH) != 0 &&
-		(q->qp_state == QPS_INIT ||
-			!is_reachable(ctx, rec->alt_port >= 0 ? rec->alt_port : rec->port,
-				&a->alt_path, a->alt_resolved, &q->alt_ah_attr))) {
+		(lost || !is_reachable(ctx, rec->alt_port >= 0 ? rec->alt_port : rec->port,
+				 &a->alt_path, a->alt_resolved, &q->alt_ah_attr))) {
 		q->path_mig_state = MIG_MIGRATED;
 		q->given &= ~alternate;
 	}
@@ -91,6 +93,13 @@ continues(const struct conf_qp *first, const struct conf_qp *q)
 	return memcmp(&next, q, sizeof(next)) == 0;
 }
 
+/* One that goes with its application, or its connection. */
+static bool
+is_passing(const struct methods *ctx, const struct admin_qp *rec)
+{
+	return rec->shared->owner != NULL || connect_has_qp(ctx->connect, rec->qpn);
+}
+
 /* Room for every QP on its own; QPs of one template mostly become one entry again. */
 static int
 qps_save(struct methods *ctx, struct conf *out)
@@ -105,10 +114,10 @@ qps_save(struct methods *ctx, struct conf *out)
 	while ((rec = admin_next(ctx->admin, &slot)) != NULL && out->n_qps < ctx->admin->qps_n) {
 		struct conf_qp *q = &out->qps[out->n_qps];
 
-		if (rec->shared->owner != NULL || connect_has_qp(ctx->connect, rec->qpn))
-			continue; /* goes with its application, or its connection */
+		if (is_passing(ctx, rec))
+			continue;
 		admin_conf(ctx->admin, rec, q);
-		q->qp_state = state_to_save(rec);
+		q->qp_state = state_to_save(rec, q);
 		keep_reachable(ctx, rec, q);
 		if (out->n_qps > 0 && continues(q - 1, q))
 			q[-1].count++;
@@ -132,7 +141,7 @@ mcasts_save(struct methods *ctx, struct conf *out)
 	TAILQ_FOREACH (m, &ctx->admin->mcasts, all) {
 		const struct admin_qp *rec = admin_find(ctx->admin, m->qpn);
 
-		if (rec != NULL && rec->shared->owner == NULL)
+		if (rec != NULL && !is_passing(ctx, rec))
 			out->mcasts[out->n_mcasts++] =
 				(struct conf_mcast){ .qp_num = m->qpn, .group = m->group };
 	}
