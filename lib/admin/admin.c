@@ -298,7 +298,10 @@ tell_mac(struct admin *adm, struct neigh_link *link)
 	if (known)
 		memcpy(path->dmac, link->neigh->mac, sizeof(path->dmac));
 	*(alternate ? &rec->attr.alt_resolved : &rec->attr.path_resolved) = known;
-	if (!rec->attached || state < QPS_RTR || state > QPS_SQD)
+	/* Whose it will be then is not known, and behind a RELEASE it would be refused. */
+	if (rec->pending)
+		rec->mac_missed = true;
+	if (rec->pending || !rec->attached || state < QPS_RTR || state > QPS_SQD)
 		return 0;
 	attr = (struct qp_attr){ .path = *path, .path_resolved = known };
 	a = ask_send(adm->env, &q);
@@ -306,6 +309,17 @@ tell_mac(struct admin *adm, struct neigh_link *link)
 		return -EAGAIN;
 	ask_forget(a, NULL, NULL, NULL);
 	return 0;
+}
+
+void
+admin_answered(struct admin *adm, struct admin_qp *rec)
+{
+	rec->pending = false;
+	if (!rec->mac_missed)
+		return;
+	rec->mac_missed = false;
+	neigh_tell(adm->net, &rec->link);
+	neigh_tell(adm->net, &rec->alt_link);
 }
 
 int

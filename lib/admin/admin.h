@@ -88,6 +88,7 @@ struct admin_qp {
 	struct qp_work *work; /* of a compact QP: what it posts with */
 	bool has_work;        /* ... and its worker has it */
 	bool pending;         /* the worker has not answered an ATTACH, DETACH or RELEASE yet */
+	bool mac_missed;      /* ... a path's MAC is new since */
 	uint8_t move_to;      /* RELEASE: where the QP goes then */
 	bool trace;
 	bool failed;         /* since RESET, and that is in the post-mortem */
@@ -199,6 +200,8 @@ int admin_place(struct admin *adm, struct admin_qp *rec, struct refusal *r);
 enum qp_state admin_state(const struct admin_qp *rec);
 /** A worker has not answered, so that nobody knows whose the QP is. @return -EBUSY. */
 int admin_refuse_pending(const struct admin_qp *rec, struct refusal *r);
+/** The worker has answered, and has the QP: it is told of what is new since. */
+void admin_answered(struct admin *adm, struct admin_qp *rec);
 /**
  * Live numbers of n QPs (at most ADMIN_SNAPSHOTS) at one round trip.
  * @return 0 or a refusal.

@@ -35,6 +35,7 @@ moved(struct admin *adm, struct admin_qp *rec, uint32_t to)
 	adm->worker_qps[rec->worker]--;
 	adm->worker_qps[to]++;
 	rec->worker = (uint8_t)to;
+	rec->move_to = 0; /* as in a record that was never moved: admin_fold() */
 }
 
 /* Parked until the new owner has it: the old one would take it for its own again. */
@@ -46,7 +47,7 @@ late_adopt(void *ctx, struct ask *a)
 
 	if (a->done.rc == 0)
 		moved(adm, rec, rec->move_to);
-	rec->pending = false;
+	admin_answered(adm, rec);
 	unpark(adm->env, rec->qp);
 }
 
@@ -59,18 +60,34 @@ ask_adopt(struct admin *adm, struct admin_qp *rec, uint32_t to)
 	return ask_send(adm->env, &q);
 }
 
+/* The new owner; if it cannot be told, the old one has it again: nobody would serve it. */
+static struct ask *
+ask_one_to_adopt(struct admin *adm, struct admin_qp *rec)
+{
+	struct ask *a = ask_adopt(adm, rec, rec->move_to);
+
+	if (a != NULL || rec->move_to == rec->worker)
+		return a;
+	log_warn("QP %u: worker %u takes no messages: the QP stays at worker %u", rec->qpn,
+		rec->move_to, rec->worker);
+	rec->move_to = rec->worker;
+	return ask_adopt(adm, rec, rec->worker);
+}
+
 static void
 late_release(void *ctx, struct ask *a)
 {
 	struct admin *adm = ctx;
 	struct admin_qp *rec = a->arg;
-	struct ask *b = a->done.rc == 0 ? ask_adopt(adm, rec, rec->move_to) : NULL;
+	struct ask *b = a->done.rc == 0 ? ask_one_to_adopt(adm, rec) : NULL;
 
+	if (a->done.rc != 0)
+		admin_quiet_cancel(adm);
 	if (b != NULL) {
 		ask_forget(b, late_adopt, adm, rec);
 		return;
 	}
-	rec->pending = false;
+	admin_answered(adm, rec);
 	unpark(adm->env, rec->qp);
 }
 
@@ -119,18 +136,24 @@ release(struct admin *adm, struct admin_qp *rec, uint32_t to, struct refusal *r)
 static int
 adopt(struct admin *adm, struct admin_qp *rec, uint32_t to, struct refusal *r)
 {
-	struct ask *a = ask_adopt(adm, rec, to);
-	int rc = a == NULL ? -EBUSY : ask_wait(adm->env, a);
+	struct ask *a;
+	uint32_t asked;
+	int rc;
 
+	rec->move_to = (uint8_t)to;
+	a = ask_one_to_adopt(adm, rec);
+	asked = rec->move_to;
+	rc = a == NULL ? -EBUSY : ask_wait(adm->env, a);
 	if (rc == 0)
-		moved(adm, rec, to);
+		moved(adm, rec, asked);
 	if (rc == -ETIMEDOUT) {
 		rec->pending = true;
-		rec->move_to = (uint8_t)to;
 		ask_forget(a, late_adopt, adm, rec);
 	} else if (a != NULL) {
 		ask_release(adm->env, a);
 	}
+	if (rc == 0 && asked != to)
+		rc = -EBUSY;
 	return rc != 0 ? ask_refuse(adm->env, (uint16_t)to, rc, r) : 0;
 }
 

@@ -104,12 +104,12 @@ admin_walk_take(struct qp_attr *to, const struct conf_qp *from, uint32_t mask)
 }
 
 void
-admin_walk_late_attach(void *ctx UNUSED, struct ask *a)
+admin_walk_late_attach(void *ctx, struct ask *a)
 {
 	struct admin_qp *rec = a->arg;
 
-	rec->pending = false;
 	rec->attached = a->done.rc == 0;
+	admin_answered(ctx, rec);
 }
 
 void

@@ -411,6 +411,19 @@ neigh_leave(struct net *net, struct neigh_link *link)
 }
 
 void
+neigh_tell(struct net *net, struct neigh_link *link)
+{
+	struct neigh *n = link->neigh;
+
+	if (n == NULL)
+		return;
+	link->turn = n->turn - 1;
+	TAILQ_REMOVE(&n->links, link, on);
+	TAILQ_INSERT_HEAD(&n->links, link, on); /* before those that know */
+	neigh_set_changed(&net->neighs, n, true);
+}
+
+void
 neigh_join(struct net *net, struct neigh_link *link, const struct neigh_link *other)
 {
 	struct neigh *n = other->neigh;

@@ -124,6 +124,8 @@ int neigh_configure(struct net *net);
 int neigh_use(struct net *net, const struct neigh_key *key, struct neigh_link *link);
 /** The path does not go there any more. */
 void neigh_leave(struct net *net, struct neigh_link *link);
+/** Its path is to be told of the MAC once more, in turn. @param link of no neighbour: nothing. */
+void neigh_tell(struct net *net, struct neigh_link *link);
 /** `link` goes where `other` goes. */
 void neigh_join(struct net *net, struct neigh_link *link, const struct neigh_link *other);
 /**

@@ -182,10 +182,11 @@ pump(void *ctx UNUSED)
 		hook();
 	}
 	for (int w = 0; w < FAKE_WORKERS && !fake.deaf; w++) {
-		while (mbox_recv_down(&fake.mbox[w], &m, 1) == 1) {
+		while (!fake.deaf_one[w] && mbox_recv_down(&fake.mbox[w], &m, 1) == 1) {
 			struct mbox_msg done = { .type = MBOX_DONE, .cookie = m.cookie };
 
 			fake.seen[m.type]++;
+			fake.seen_by[w][m.type]++;
 			if (m.type == MBOX_TX) {
 				take_frame(&m);
 				continue;

@@ -49,14 +49,16 @@ struct fake {
 	struct trace *trace[FAKE_WORKERS];
 	_Atomic bool stop;
 	ns_t now;
-	ns_t step;          /* what each look at the clock adds */
-	bool deaf;          /* workers do not answer */
-	int refuse;         /* rc of the next MODIFY */
+	ns_t step;                   /* what each look at the clock adds */
+	bool deaf;                   /* workers do not answer */
+	bool deaf_one[FAKE_WORKERS]; /* this one does not */
+	int refuse;                  /* rc of the next MODIFY */
 	void (*hook)(void); /* called with each look at the mailboxes: what others do meanwhile */
 	struct fake_frame frames[FAKE_FRAMES];
 	uint32_t frames_n;
 	bool tells_own; /* reports of a port's own groups are kept, too */
 	uint32_t seen[MBOX_TYPE_MAX];
+	uint32_t seen_by[FAKE_WORKERS][MBOX_TYPE_MAX];
 	struct mbox_msg last; /* newest message but TX */
 };
 
