@@ -19,10 +19,14 @@ void
 rpc_server_send(struct rpc_server *srv, struct rpc_client *cl, const char *line, size_t len)
 {
 	const uint32_t fds_n = cl->out_fds_n;
+	size_t unsaid;
 
 	if (cl->dead)
 		return;
-	if (broker_conn_unsaid(cl->conn) + len > RPC_OUT_MAX) {
+	unsaid = broker_conn_unsaid(cl->conn);
+	if (unsaid == 0)
+		cl->out_first = len;
+	if (unsaid + len > RPC_OUT_MAX + cl->out_first) {
 		log_rated(&srv->told_slow, srv->env->now, LOG_WARN,
 			"control socket: a client does not read; disconnected");
 		cl->dead = true;

@@ -5,7 +5,8 @@
  * @file rpc_server.h  The control socket: requests in, lines out, never waiting for a client.
  *
  * Owner:   control lcore. What comes in is received by the connection's thread (broker.h).
- * Memory:  a client has an output buffer of at most RPC_OUT_MAX: one that does not read is
+ * Memory:  a client has an output buffer of at most RPC_OUT_MAX, behind a line of any length that
+ *          comes first (an operator may ask for all there is): one that does not read is
  *          disconnected. Lines of clients are short and have few values, an operator's may be long.
  * Time:    a turn runs requests until it has lasted RPC_TURN_NS, but for RPC_LEAST_NS in any case,
  *          and the one that is under way then, a request of each connection after the other; then
@@ -81,6 +82,7 @@ struct rpc_client {
 	struct owner_process peer;
 	int out_fds[RPC_FDS_MAX]; /* to go with the next line; closed then */
 	uint32_t out_fds_n;
+	size_t out_first; /* bytes of the line that was said when all before it was written */
 };
 
 struct rpc_listener {

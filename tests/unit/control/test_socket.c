@@ -12,6 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "rpc_server.h"
+
 static void
 ask(int fd, int id, const char *method)
 {
@@ -246,6 +248,56 @@ replies_longer_than_the_sockets_buffer(void **state UNUSED)
 	close(fd);
 }
 
+/* A text that makes as many objects as there may be, with names as long as they may be. */
+static char *
+many_objects(void)
+{
+	static const char *const lists[] = { "pds", "xrcds" };
+	const size_t room = 10u << 20;
+	char *text = malloc(room);
+	size_t at =
+		(size_t)snprintf(text, room, "%.*s", (int)(strstr(conf, "\"pds\"") - conf), conf);
+
+	for (size_t k = 0; k < ARRAY_LEN(lists); k++) {
+		at += (size_t)snprintf(text + at, room - at, "\"%s\":[", lists[k]);
+		for (uint32_t i = 0; i < CONF_MAX_OBJECTS; i++)
+			at += (size_t)snprintf(
+				text + at, room - at, "%s\"%063u\"", i == 0 ? "" : ",", i);
+		at += (size_t)snprintf(text + at, room - at, "]%s", k == 0 ? "," : "}");
+	}
+	return text;
+}
+
+/* Who reads gets an answer of any length, and what is said to it meanwhile. */
+static void
+a_reply_longer_than_all_that_may_wait(void **state UNUSED)
+{
+	char *text = many_objects(), *buf = malloc(1u << 20);
+	const time_t end = patience();
+	size_t bytes = 0;
+	int fd, lines = 0;
+
+	fake_start_env(text, 0, false);
+	free(text);
+	fd = client();
+	ask(fd, 1, "save_config");
+	ask(fd, 2, "version");
+	while (lines < 2 && time(NULL) < end) {
+		ssize_t n = recv(fd, buf, 1u << 20, 0);
+
+		assert_true(n > 0 || (n < 0 && errno == EAGAIN)); /* else it was cut off */
+		for (ssize_t i = 0; i < n; i++)
+			lines += buf[i] == '\n';
+		bytes += n > 0 ? (size_t)n : 0;
+		turn();
+	}
+	assert_int_equal(lines, 2);
+	assert_true(bytes > RPC_OUT_MAX);
+	free(buf);
+	close(fd);
+	fake_stop();
+}
+
 static void
 waiting_for_work(void **state UNUSED)
 {
@@ -324,6 +376,7 @@ main(void)
 		WITH_SOCKET(a_line_of_one_mebibyte_is_the_longest),
 		WITH_SOCKET(a_client_that_does_not_read),
 		WITH_SOCKET(replies_longer_than_the_sockets_buffer),
+		cmocka_unit_test(a_reply_longer_than_all_that_may_wait),
 		WITH_SOCKET(waiting_for_work),
 		WITH_SOCKET(a_second_instance_is_turned_away),
 		cmocka_unit_test(a_stale_socket_is_replaced),
