@@ -11,10 +11,14 @@
 #include "ask.h"
 #include "log.h"
 
+#define UNWANTED_TURN 16 /* of those that go later, looked at in a turn */
+#define UNWANTED_NS   (100 * TIME_NS_PER_MS)
+
 int
 admin_init(struct admin *adm)
 {
 	TAILQ_INIT(&adm->mcasts);
+	TAILQ_INIT(&adm->unwanted);
 	memset(adm->mcasts_left, true, sizeof(adm->mcasts_left));
 	adm->slots = calloc(adm->env->w.qps->entries, sizeof(adm->slots[0]));
 	return adm->slots != NULL ? 0 : -ENOMEM;
@@ -114,6 +118,9 @@ drop(struct admin *adm, struct admin_qp *rec)
 	adm->up.left(adm->up.ctx, rec,
 		rec->shared->owner != NULL && rec->shared->owner->gone ? ADMIN_END_OWNER
 								       : ADMIN_END_DESTROYED);
+	if (rec->unwanted)
+		TAILQ_REMOVE(&adm->unwanted, rec, of_unwanted);
+	rec->unwanted = false;
 	rec->doomed = true;
 	if (rec->holds == 0)
 		release(adm, rec);
@@ -148,6 +155,48 @@ admin_destroy(struct admin *adm, struct admin_qp *rec, struct refusal *r)
 	rec->held = false;
 	drop(adm, rec);
 	return 0;
+}
+
+void
+admin_end_later(struct admin *adm, struct admin_qp *rec)
+{
+	if (!rec->unwanted)
+		TAILQ_INSERT_TAIL(&adm->unwanted, rec, of_unwanted);
+	rec->unwanted = true;
+}
+
+/* Whoever waits for one that does not answer makes all others wait. */
+static bool
+all_answer(const struct admin *adm)
+{
+	for (uint32_t w = 0; w < adm->env->w.workers_n; w++)
+		if (adm->env->asks.silent[w])
+			return false;
+	return true;
+}
+
+uint32_t
+admin_end_poll(struct admin *adm)
+{
+	struct admin_qp *rec;
+	struct refusal ignored;
+	uint32_t n = 0;
+
+	for (uint32_t looks = 0; looks < UNWANTED_TURN; looks++) {
+		rec = TAILQ_FIRST(&adm->unwanted);
+		if (rec == NULL || adm->env->now < adm->unwanted_at || !all_answer(adm))
+			break;
+		if (!rec->pending && admin_destroy(adm, rec, &ignored) == 0) {
+			n++;
+			continue;
+		}
+		/* The others first: this one may have to wait. */
+		TAILQ_REMOVE(&adm->unwanted, rec, of_unwanted);
+		TAILQ_INSERT_TAIL(&adm->unwanted, rec, of_unwanted);
+		if (!rec->pending)
+			adm->unwanted_at = adm->env->now + UNWANTED_NS;
+	}
+	return n;
 }
 
 /* FLOW-08 */

@@ -108,6 +108,8 @@ struct admin_qp {
 	struct owner_rings rings;           /* in the client's memory */
 	uint16_t holds;                     /* handlers that are at work on it (AEQ-06) */
 	bool doomed;                        /* destroyed while held: freed with the last hold */
+	bool unwanted;                      /* admin_end_later() */
+	TAILQ_ENTRY(admin_qp) of_unwanted;  /* ... among those */
 	uint16_t mcasts_n;                  /* admin_mcast.h: groups that it is a member of */
 	struct admin_ahs *ahs; /* admin_ah.h: where the operator's posts to it go, or NULL */
 };
@@ -150,6 +152,8 @@ struct admin {
 	uint32_t qps_n;
 	TAILQ_HEAD(, admin_mcast) mcasts; /* admin_mcast.h */
 	bool mcasts_left[CONF_MAX_PORTS]; /* since the device was told, or it never was */
+	TAILQ_HEAD(, admin_qp) unwanted;  /* admin_end_later() */
+	ns_t unwanted_at;                 /* not tried again before */
 	uint32_t fold_at;                 /* admin_fold_poll(): the next slot */
 	uint32_t fold_left;               /* slots that it has still to look at */
 	uint32_t worker_qps[ENV_MAX_WORKERS];
@@ -190,6 +194,10 @@ int admin_modify(
 	struct admin *adm, struct admin_qp *rec, const struct conf_qp *m, struct refusal *r);
 /** Detached, and freed unless it is held. @return 0 or a refusal: EBUSY, a worker is silent. */
 int admin_destroy(struct admin *adm, struct admin_qp *rec, struct refusal *r);
+/** One that could not be destroyed now, and that nobody knows of: as soon as workers answer. */
+void admin_end_later(struct admin *adm, struct admin_qp *rec);
+/** Some of those, when it is their time. @return how many. */
+uint32_t admin_end_poll(struct admin *adm);
 /** The record stays until it is put, whatever happens to the QP meanwhile. */
 void admin_hold(struct admin_qp *rec);
 /** The last one frees a QP that was destroyed meanwhile. */

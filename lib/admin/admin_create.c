@@ -390,8 +390,10 @@ create_all(struct admin *adm, struct admin_shared *shared, const struct conf_qp 
 
 		if (rec == NULL && i < n)
 			rec = admin_find(adm, conf->qp_num + i);
-		if (rec != NULL && admin_destroy(adm, rec, &ignored) != 0)
+		if (rec != NULL && admin_destroy(adm, rec, &ignored) != 0) {
 			log_error("%s", ignored.text);
+			admin_end_later(adm, rec);
+		}
 	}
 	if (rc == 0 && recs != NULL)
 		memcpy(recs, made, conf->count * sizeof(made[0]));

@@ -240,7 +240,9 @@ connect_qp_end(struct connect *cx, struct connect_conn *cc)
 
 	/* The request under way, if any, has an answer already: nobody comes back to this. */
 	cx->env->may_put_off = false;
-	if (rec != NULL && admin_destroy(cx->admin, rec, &r) != 0)
-		log_warn("connection %u: QP %u stays: %s", cc->id, cc->qpn, r.text);
+	if (rec != NULL && admin_destroy(cx->admin, rec, &r) != 0) {
+		log_warn("connection %u: QP %u goes later: %s", cc->id, cc->qpn, r.text);
+		admin_end_later(cx->admin, rec);
+	}
 	cx->env->may_put_off = put_off;
 }

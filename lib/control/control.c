@@ -198,6 +198,7 @@ control_poll(struct control *c, ns_t now)
 	work += connect_poll(&c->connect);
 	env_turn_piece(t, "connections");
 	work += admin_stock_poll(&c->admin);
+	work += admin_end_poll(&c->admin);
 	admin_mcast_poll(&c->admin);
 	work += errlog_poll(&c->diagnose);
 	post_mortem_poll(&c->diagnose);

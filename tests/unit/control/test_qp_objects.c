@@ -29,8 +29,8 @@ nothing_is_left_of_a_refused_creation(void **state UNUSED)
 	fake.step = 1000;
 	fake.env.pump(NULL);
 	control_poll(fake.c, fake.now);
-	/* It was attached late: now it can be destroyed. */
-	json_decref(rpc_ok("qp_destroy", "{\"qp_num\":17}"));
+	/* It was attached late, and is gone. */
+	assert_int_equal(rpc_code("qp_destroy", "{\"qp_num\":17}"), REFUSED(ENOENT));
 	after = everything();
 	assert_string_equal(before, after);
 	free(before);
