@@ -346,15 +346,25 @@ errlog_open(struct diagnose *dg)
 	return 0;
 }
 
+/* What has come until now: workers go on, and a peer may send rubbish without end. */
+static void
+write_rest(struct diagnose *dg)
+{
+	uint32_t left = 0, n = 1;
+
+	for (uint32_t w = 0; w < dg->env->w.workers_n; w++)
+		if (dg->env->w.workers[w].errbuf != NULL)
+			left += trace_errbuf_waiting(dg->env->w.workers[w].errbuf);
+	for (; dg->errlog.file != NULL && left != 0 && n != 0; left -= n < left ? n : left)
+		n = errlog_poll(dg);
+}
+
 void
 errlog_close(struct diagnose *dg)
 {
 	struct errlog *l = &dg->errlog;
 
-	if (l->file != NULL) {
-		while (errlog_poll(dg) > 0)
-			continue;
-	}
+	write_rest(dg);
 	if (l->file != NULL)
 		fclose(l->file);
 	free(l->ring);

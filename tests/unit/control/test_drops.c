@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "control_state.h"
 #include "log.h"
 
 #define FILE_CONF                                                                       \
@@ -409,11 +410,46 @@ RX_ERR_03_the_newest_are_kept(void **state UNUSED)
 	}
 }
 
+enum { FLOOD = 2000 };
+static uint32_t flooded;
+
+/* With each look at the clock comes one more: a peer sends rubbish without end. */
+static ns_t
+clock_of_a_flood(void)
+{
+	if (flooded < FLOOD) {
+		fake_drop(0, ++flooded, FAULT_BIT(FAULT_ICRC), FAULT_ICRC);
+		return ++fake.now;
+	}
+	return fake.now;
+}
+
+/* The end takes what is there into the file, and not what comes while it does. */
+static void
+RX_ERR_03_the_end_amid_a_flood(void **state UNUSED)
+{
+	char path[32];
+	struct stat st;
+	const int fd = start_with_file(path, "");
+
+	flooded = 0;
+	for (uint32_t i = 0; i < 3; i++)
+		fake_drop(i % 2, 5, FAULT_BIT(FAULT_ICRC), FAULT_ICRC);
+	fake.c->env.w.clock = clock_of_a_flood;
+	fake_stop();
+	assert_in_range(flooded, 3, FLOOD / 2);
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_in_range(st.st_size, 3 * 100, 1u << 20);
+	close(fd);
+	remove(path);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(RX_ERR_01_pcapng_file),
+		cmocka_unit_test(RX_ERR_03_the_end_amid_a_flood),
 		cmocka_unit_test(RX_ERR_03_pcapng_file_on_a_full_disk),
 		cmocka_unit_test(RX_ERR_03_the_pcapng_file_is_limited),
 		cmocka_unit_test(RX_ERR_03_an_earlier_file_is_kept),
