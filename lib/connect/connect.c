@@ -231,17 +231,17 @@ walk(struct connect *cx, struct connect_conn *cc, uint8_t todo)
 	return rc;
 }
 
-/* Data may come as soon as the peer has the RTU, so the QP is ready before; or there is none. */
-static void
-connected(struct connect *cx, struct connect_conn *cc, struct cm_verdict *v)
+/* The QP follows, and what is told: without one nothing is established. @return as walk(). */
+static int
+follow(struct connect *cx, struct connect_conn *cc, struct cm_verdict *v)
 {
 	const int rc = walk(cx, cc, v->todo);
 
 	if (rc == 0)
-		return;
-	v->outs = 0;
+		return 0;
 	v->event = CM_EVENT_CONNECT_ERROR;
 	v->status = (uint16_t)-rc;
+	return rc;
 }
 
 /* An RTU says that the queue pair is ready: its application has to make it so. */
@@ -279,8 +279,9 @@ connect_carry_out(struct connect *cx, struct cm_verdict *v)
 		asked(cx, v->conn);
 		return;
 	}
-	if (cc != NULL && v->todo == CM_DO_CONNECT)
-		connected(cx, cc, v);
+	/* Data may come as soon as the peer has the RTU: the QP is ready before, or none goes. */
+	if (cc != NULL && v->todo == CM_DO_CONNECT && follow(cx, cc, v) != 0)
+		v->outs = 0;
 	if (cc != NULL)
 		hold(cc, v);
 	for (uint32_t i = 0; i < v->outs; i++)
@@ -288,7 +289,7 @@ connect_carry_out(struct connect *cx, struct cm_verdict *v)
 	if (cc == NULL)
 		return;
 	if (v->todo != CM_DO_CONNECT)
-		walk(cx, cc, v->todo);
+		follow(cx, cc, v);
 	if (v->event != CM_EVENT_NONE)
 		connect_event(cx, cc, v);
 	if (!v->conn->half_open)

@@ -165,12 +165,43 @@ CM_12_a_free_port(void **state UNUSED)
 	close(fd);
 }
 
+/* CM-11: an RTU comes, and the queue pair is gone: the connection is not told of as established. */
+static void
+CM_11_no_queue_pair_is_left(void **state UNUSED)
+{
+	uint8_t mad[MAD_LEN];
+	char params[32];
+	json_t *v;
+
+	json_decref(rpc_ok("neighbor_add", "{\"port\":\"p0\",\"ipv4\":\"10.0.0.9\","
+					   "\"mac\":\"02:00:00:00:00:09\"}"));
+	json_decref(rpc_ok("cm_listen",
+		"{\"name\":\"l0\",\"port\":\"p0\",\"service_port\":7471,\"qp\":{\"qp_type\":\"RC\","
+		"\"pd\":\"pd0\",\"send_cq\":\"cq0\",\"recv_cq\":\"cq0\"}}"));
+	request(1);
+	assert_int_equal(mad_message(sent_last()), CM_REP);
+	mad_init(mad, CM_RTU, 1);
+	mad_set(mad, RTU_local_comm_id, 1);
+	mad_set(mad, RTU_remote_comm_id, mad_get(sent_last(), REP_local_comm_id));
+	snprintf(params, sizeof(params), "{\"qp_num\":%u}",
+		(uint32_t)mad_get(sent_last(), REP_local_qpn));
+	json_decref(rpc_ok("qp_destroy", params));
+	receive(mad);
+	assert_int_equal(mad_message(sent_last()), CM_DREQ);
+	v = rpc_ok("cm_events", NULL);
+	assert_int_equal(json_array_size(v), 1);
+	assert_string_equal(text_of(json_array_get(v, 0), "event"), "CONNECT_ERROR");
+	assert_int_equal(number_of(json_array_get(v, 0), "status"), ENOENT);
+	json_decref(v);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		WITH_SOCKET(CM_40_more_than_may_wait),
 		WITH_SOCKET(CM_13_reason_of_an_own_refusal),
+		WITH_SOCKET(CM_11_no_queue_pair_is_left),
 		WITH_SOCKET(CM_12_a_listener_ends),
 		WITH_SOCKET(CM_12_a_free_port),
 	};
