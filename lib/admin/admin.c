@@ -165,16 +165,6 @@ admin_end_later(struct admin *adm, struct admin_qp *rec)
 	rec->unwanted = true;
 }
 
-/* Whoever waits for one that does not answer makes all others wait. */
-static bool
-all_answer(const struct admin *adm)
-{
-	for (uint32_t w = 0; w < adm->env->w.workers_n; w++)
-		if (adm->env->asks.silent[w])
-			return false;
-	return true;
-}
-
 uint32_t
 admin_end_poll(struct admin *adm)
 {
@@ -184,7 +174,7 @@ admin_end_poll(struct admin *adm)
 
 	for (uint32_t looks = 0; looks < UNWANTED_TURN; looks++) {
 		rec = TAILQ_FIRST(&adm->unwanted);
-		if (rec == NULL || adm->env->now < adm->unwanted_at || !all_answer(adm))
+		if (rec == NULL || adm->env->now < adm->unwanted_at || !ask_all_answer(adm->env))
 			break;
 		if (!rec->pending && admin_destroy(adm, rec, &ignored) == 0) {
 			n++;

@@ -232,6 +232,8 @@ void broker_fds_drop(struct broker_conn *c, size_t n);
 uint8_t *broker_memory_at(const struct broker_memory *m, uint64_t offset);
 /** The mapping, for mem_guard.h. */
 const struct mem_area *broker_memory_area(const struct broker_memory *m);
+/** Whose it is; hold it for as long as uses may end. */
+struct broker_conn *broker_memory_home(const struct broker_memory *m);
 /** A number that stands for it in the connection. */
 uint32_t broker_memory_id(const struct broker_memory *m);
 /** One use less. No worker may touch it any more. Never waits. */

@@ -487,6 +487,12 @@ broker_memory_area(const struct broker_memory *m)
 	return &m->area;
 }
 
+struct broker_conn *
+broker_memory_home(const struct broker_memory *m)
+{
+	return m->conn;
+}
+
 uint32_t
 broker_memory_id(const struct broker_memory *m)
 {

@@ -199,6 +199,7 @@ control_poll(struct control *c, ns_t now)
 	env_turn_piece(t, "connections");
 	work += admin_stock_poll(&c->admin);
 	work += admin_end_poll(&c->admin);
+	work += object_late_poll(&c->objects);
 	admin_mcast_poll(&c->admin);
 	work += errlog_poll(&c->diagnose);
 	post_mortem_poll(&c->diagnose);

@@ -205,6 +205,15 @@ ask_all(struct env *env)
 	return rc;
 }
 
+bool
+ask_all_answer(const struct env *env)
+{
+	for (uint32_t w = 0; w < env->w.workers_n; w++)
+		if (env->asks.silent[w])
+			return false;
+	return true;
+}
+
 static void
 take_done(struct env *env, const struct mbox_msg *m)
 {

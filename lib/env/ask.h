@@ -94,6 +94,8 @@ struct ask_patience ask_patience(const struct env *env);
 bool ask_patience_turn(struct env *env, struct ask_patience *p);
 /** A SYNC round trip to every worker. @return 0 or -ETIMEDOUT. */
 int ask_all(struct env *env);
+/** Is no worker known not to answer? Else whoever asks all of them waits, and all wait for him. */
+bool ask_all_answer(const struct env *env);
 /** Take DONE messages. @return how many. */
 uint32_t ask_drain(struct env *env);
 /** "worker 1 (lcore 3) does not answer" and so on. @return rc. */

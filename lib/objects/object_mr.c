@@ -316,21 +316,21 @@ object_mr_rereg(struct objects *objs, struct object_mr *mr, const struct conf_mr
 	return 0;
 }
 
-/* @return false: a worker did not answer, and may still be at it. */
+/* @return false: a worker did not answer, and may still be at it. It is given back later. */
 static bool
-let_go(struct objects *objs, struct mem_region *region)
+let_go(struct objects *objs, struct mem_region *region, struct broker_memory *memory)
 {
 	mem_table_remove(objs->env->w.mem, region->key);
 	if (ask_all(objs->env) == 0)
 		return true;
-	log_error("region 0x%x is not given back: a worker did not answer", region->key);
+	object_late_region(objs, region, memory);
 	return false;
 }
 
 bool
 object_region_retire(struct objects *objs, struct mem_region *region)
 {
-	if (!let_go(objs, region))
+	if (!let_go(objs, region, NULL))
 		return false;
 	mem_region_free(region);
 	return true;
@@ -374,7 +374,7 @@ object_mr_destroy(
 			"%u memory windows are bound to mr \"%s\": invalidate or deallocate them",
 			windows, mr->n.name);
 	regions_note_gone(objs, mr);
-	if (let_go(objs, mr->region)) {
+	if (let_go(objs, mr->region, mr->memory)) {
 		broker_area_free(where, &mr->region->area);
 		mem_region_free(mr->region);
 		if (mr->memory != NULL)

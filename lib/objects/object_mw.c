@@ -9,7 +9,6 @@
 #include "conf_json.h"
 #include "conf_json_value.h"
 #include "env.h"
-#include "log.h"
 #include "mem_window.h"
 #include "objects.h"
 
@@ -110,8 +109,7 @@ object_mw_dealloc(struct objects *objs, struct object_mw *mw)
 		object_mw_free_revoked(objs, mw);
 		return;
 	}
-	log_error(
-		"memory window 0x%x is not given back: a worker did not answer", mw->window->r.key);
+	object_late_window(objs, mw->window);
 	forget(objs, mw);
 }
 

@@ -18,6 +18,7 @@ objects_init(struct objects *objs, struct env *env, const struct objects_up *up)
 	TAILQ_INIT(&objs->cqs.all);
 	TAILQ_INIT(&objs->srqs.all);
 	TAILQ_INIT(&objs->xrcds.all);
+	STAILQ_INIT(&objs->late);
 	/* Events name completion queues and shared receive queues by their numbers. */
 	return names_init(&objs->pds, NAMES_NUMBER_MAX) != 0 ||
 			       names_init(&objs->mrs, NAMES_NUMBER_MAX) != 0 ||
@@ -67,6 +68,7 @@ objects_fini(struct objects *objs)
 			break;
 		}
 	}
+	object_late_fini(objs);
 	names_fini(&objs->srqs);
 	names_fini(&objs->xrcds);
 	names_fini(&objs->mrs);

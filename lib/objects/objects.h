@@ -124,6 +124,7 @@ struct objects {
 	uint32_t armed; /* CQs that wait for a completion */
 	uint64_t random_fallback;
 	bool memory_logged;
+	STAILQ_HEAD(, object_late) late; /* object_late.c: to be given back */
 };
 
 /**
@@ -266,6 +267,18 @@ int object_feed_region(struct objects *objs, struct object_pd *pd, uint64_t byte
 	struct mem_region **out, struct refusal *r);
 /** Revoke a region's key, wait for every worker, free it. @return false: left behind. */
 bool object_region_retire(struct objects *objs, struct mem_region *region);
+
+/* ---- object_late.c: what a worker that did not answer may still be at ------------------------ */
+
+/** It is in no table any more. @param memory a use of it that the region has, or NULL. */
+void object_late_region(
+	struct objects *objs, struct mem_region *region, struct broker_memory *memory);
+/** The same for a window. */
+void object_late_window(struct objects *objs, struct mem_window *window);
+/** Give back what no worker can be at any more, if all answer. @return how many. */
+uint32_t object_late_poll(struct objects *objs);
+/** All of it, as far as workers answer. */
+void object_late_fini(struct objects *objs);
 
 /** After all QPs are gone: frees every object. */
 void objects_fini(struct objects *objs);
