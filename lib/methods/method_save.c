@@ -54,7 +54,7 @@ is_reachable(const struct methods *ctx, int16_t port, const struct wire_path *pa
 
 /*
  * A path whose route is gone works on with the MAC that it has found; a new one would have none.
- * A QP without its path has no alternate one either.
+ * A QP without its path has no alternate one either, nor has one that went on without it.
  */
 static void
 keep_reachable(const struct methods *ctx, const struct admin_qp *rec, struct conf_qp *q)
@@ -70,8 +70,9 @@ keep_reachable(const struct methods *ctx, const struct admin_qp *rec, struct con
 	if (lost)
 		q->given &= ~(uint64_t)QP_ATTR_AV;
 	if ((q->given & QP_ATTR_ALT_PATH) != 0 &&
-		(lost || !is_reachable(ctx, rec->alt_port >= 0 ? rec->alt_port : rec->port,
-				 &a->alt_path, a->alt_resolved, &q->alt_ah_attr))) {
+		(lost || (q->qp_state > QPS_INIT && !rec->alt_loaded) ||
+			!is_reachable(ctx, rec->alt_port >= 0 ? rec->alt_port : rec->port,
+				&a->alt_path, a->alt_resolved, &q->alt_ah_attr))) {
 		q->path_mig_state = MIG_MIGRATED;
 		q->given &= ~alternate;
 	}

@@ -163,6 +163,32 @@ a_queue_pair_that_has_moved(void **state UNUSED)
 	fake_stop();
 }
 
+/* What stood ready for RTR was not taken then, and its port may be none of its worker's now. */
+static void
+an_alternate_path_that_was_not_taken(void **state UNUSED)
+{
+	json_t *v;
+
+	fake_start(TWO_PORTS);
+	json_decref(rpc_ok("qp_create",
+		"{\"qp_num\":20,\"qp_type\":\"RC\",\"port\":\"p0\",\"pd\":\"pd0\",\"send_cq\":\"cq0\","
+		"\"recv_cq\":\"cq0\",\"qp_state\":\"INIT\",\"worker\":1,\"alt_port\":\"p1\","
+		"\"alt_ah_attr\":{\"dest_ip\":\"10.0.1.2\"}}"));
+	v = saved();
+	assert_true(json_is_object(json_object_get(qp_of(v, 20), "alt_ah_attr")));
+	json_decref(v);
+	json_decref(rpc_ok("qp_modify", "{\"qp_num\":20,\"worker\":0}"));
+	json_decref(rpc_ok("qp_modify",
+		"{\"qp_num\":20,\"qp_state\":\"RTR\",\"ah_attr\":{\"dest_ip\":\"10.0.0.2\"},"
+		"\"path_mtu\":256,\"dest_qp_num\":9,\"rq_psn\":3,\"max_dest_rd_atomic\":1,"
+		"\"min_rnr_timer\":12}"));
+	v = saved();
+	assert_int_equal(number_of(qp_of(v, 20), "worker"), 0);
+	assert_false(json_is_object(json_object_get(qp_of(v, 20), "alt_ah_attr")));
+	json_decref(v);
+	fake_stop();
+}
+
 int
 main(void)
 {
@@ -171,6 +197,7 @@ main(void)
 		cmocka_unit_test(a_path_that_was_not_used_yet),
 		cmocka_unit_test(a_failed_one_that_had_no_peer),
 		cmocka_unit_test(a_queue_pair_that_has_moved),
+		cmocka_unit_test(an_alternate_path_that_was_not_taken),
 	};
 
 	return cmocka_run_group_tests(tests, fake_eal, fake_eal_end);
