@@ -6,7 +6,7 @@
 #include "cm.h"
 
 #define TIMEOUT_MAX     31
-#define RETRIES         7
+#define RETRIES         7 /* as many as a message can say */
 #define REASON_PROGRAM  28
 #define RNR_TIMER       12 /* 640 us */
 #define CONNECT_WAIT_MS 60000
@@ -119,9 +119,9 @@ terms_json(const struct cm_id *id, const struct rl_cm_conn_param *p)
 	json_t *o = json_pack("{s:I, s:I, s:i, s:i, s:i, s:i, s:b, s:b}", "handle",
 		(json_int_t)id->handle, "qp_num", (json_int_t)(qp != NULL ? qp->qp_num : p->qp_num),
 		"responder_resources", id->responder_resources, "initiator_depth",
-		id->initiator_depth, "retry_count", p->retry_count & 7, "rnr_retry_count",
-		p->rnr_retry_count & 7, "srq", qp != NULL ? qp->srq != NULL : p->srq != 0,
-		"flow_control", p->flow_control != 0);
+		id->initiator_depth, "retry_count", least(p->retry_count, RETRIES),
+		"rnr_retry_count", least(p->rnr_retry_count, RETRIES), "srq",
+		qp != NULL ? qp->srq != NULL : p->srq != 0, "flow_control", p->flow_control != 0);
 
 	if (client_cm_walks(id)) {
 		json_object_set_new(o, "walk", json_true());

@@ -253,6 +253,28 @@ CM_12_private_data(struct world *w)
 	gone(w);
 }
 
+/* CM-05, CM-09: as in Linux, more retries than a message can say are as many as it can. */
+static void
+CM_05_CM_09_retries_beyond_seven(struct world *w)
+{
+	struct rl_cm_conn_param param = { .retry_count = 10, .rnr_retry_count = 8 };
+	struct rl_cm_event *e;
+
+	resolved(w, 2000);
+	param.qp_num = pair_qp(&w->c.p, 4)->qp_num;
+	OK(rl_cm_connect(w->c.id, &param));
+	e = side_next(&w->s, RL_CM_EVENT_CONNECT_REQUEST);
+	CHECK(e->conn.retry_count == 7 && e->conn.rnr_retry_count == 7);
+	w->s.id = e->id;
+	OK(rl_cm_ack_event(e));
+	param.qp_num = pair_qp(&w->s.p, 4)->qp_num;
+	OK(rl_cm_accept(w->s.id, &param));
+	e = side_next(&w->c, RL_CM_EVENT_CONNECT_RESPONSE);
+	CHECK(e->conn.rnr_retry_count == 7);
+	OK(rl_cm_ack_event(e));
+	gone(w);
+}
+
 /* A call that succeeds leaves errno alone: librdmacm makes some after one that has failed. */
 static void
 errno_stays(struct world *w)
@@ -286,6 +308,7 @@ main(int argc, char **argv)
 	CM_29_an_answer_refused(&w);
 	CM_33_an_attempt_ended(&w);
 	CM_12_private_data(&w);
+	CM_05_CM_09_retries_beyond_seven(&w);
 	errno_stays(&w);
 	pair_close(&w.s.p);
 	pair_close(&w.c.p);
