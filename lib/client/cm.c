@@ -382,13 +382,6 @@ rl_cm_set_reuseaddr(struct rl_cm_id *pub, bool on)
 }
 
 int
-rl_cm_set_tos(struct rl_cm_id *pub, uint8_t tos)
-{
-	cm_id_of(pub)->tos = tos;
-	return 0;
-}
-
-int
 rl_cm_listen(struct rl_cm_id *pub, int backlog)
 {
 	static const char *const types[] = { [RL_QPT_RC] = "RC",

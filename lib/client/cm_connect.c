@@ -89,6 +89,29 @@ rl_cm_set_timeout(struct rl_cm_id *pub, uint8_t timeout)
 	return 0;
 }
 
+/*
+ * Programs say it between ADDR_RESOLVED and rdma_resolve_route(), where Linux reads it: the way to
+ * the peer is there by then. Of a listener or a peer's id nothing is asked by it.
+ */
+int
+rl_cm_set_tos(struct rl_cm_id *pub, uint8_t tos)
+{
+	struct context *ctx = context_of(pub->context);
+	struct cm_id *id = cm_id_of(pub);
+	int rc = 0;
+
+	client_lock(ctx);
+	if (id->handle != 0 && tos != id->tos)
+		rc = client_call(ctx, "client_cm_class",
+			json_pack("{s:I, s:i}", "handle", (json_int_t)id->handle, "traffic_class",
+				(int)tos),
+			-1, NULL);
+	if (rc == 0)
+		id->tos = tos;
+	client_unlock(ctx);
+	return rc;
+}
+
 /* ---- connect and answer ---------------------------------------------------------------------- */
 
 static const struct rl_cm_conn_param usual = { .responder_resources = RL_CM_MAX_RESP_RES,

@@ -132,6 +132,13 @@ int connect_client_resolve(struct connect *cx, struct connect_channel *ch,
 	struct connect_client *cl, const struct connect_resolve *q, struct connect_id **out,
 	struct refusal *r);
 
+/**
+ * Another traffic class on the way to its peer, for when that is asked. An id that has asked, or
+ * was never resolved, stays as it is. @return 0 or a refusal: EPERM.
+ */
+int connect_client_class(
+	struct connect *cx, struct connect_id *id, uint8_t traffic_class, struct refusal *r);
+
 struct connect_listen_for {
 	struct conf_ip ip;  /* family 0: of all ports */
 	uint8_t ip_version; /* then 4 or 6: asked by such addresses alone; 0: by both */

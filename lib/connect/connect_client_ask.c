@@ -86,6 +86,31 @@ connect_client_resolve(struct connect *cx, struct connect_channel *ch, struct co
 	return 0;
 }
 
+/* Nobody asks by it any more: then the way is with the connection, or there was none. */
+int
+connect_client_class(
+	struct connect *cx, struct connect_id *id, uint8_t traffic_class, struct refusal *r)
+{
+	const struct admin_ah_for who = {
+		.owner = id->client->owner, .port = id->port, .key = "to"
+	};
+	struct conf_ah way = id->way;
+	struct admin_ah *ah;
+	int rc;
+
+	if (id->ah == NULL)
+		return 0;
+	way.traffic_class = traffic_class;
+	/* The neighbour is known for as long as one of them is there. */
+	rc = admin_ah_create(cx->admin, &who, &way, &ah, r);
+	if (rc != 0)
+		return rc;
+	admin_ah_destroy(cx->admin, id->ah);
+	id->ah = ah;
+	id->way = way;
+	return 0;
+}
+
 uint32_t
 connect_client_poll(struct connect *cx)
 {

@@ -19,6 +19,7 @@ struct world {
 	const char *socket, *server_ip, *client_ip;
 	struct side s, c;
 	struct rl_cm_id *listener;
+	bool late; /* the traffic class is said of an id that is resolved */
 };
 
 static void
@@ -53,9 +54,11 @@ resolve(struct world *w, uint16_t service)
 	struct sockaddr_storage to = side_address(w->server_ip, service);
 
 	OK(rl_cm_create_id(w->c.channel, &w->c.id, NULL, RL_PS_TCP));
-	OK(rl_cm_set_tos(w->c.id, TOS));
+	OK(rl_cm_set_tos(w->c.id, w->late ? 0 : TOS));
 	OK(rl_cm_resolve_addr(w->c.id, NULL, (struct sockaddr *)&to, 2000));
 	side_expect(&w->c, RL_CM_EVENT_ADDR_RESOLVED);
+	if (w->late)
+		OK(rl_cm_set_tos(w->c.id, TOS));
 	OK(rl_cm_resolve_route(w->c.id, 2000));
 	side_expect(&w->c, RL_CM_EVENT_ROUTE_RESOLVED);
 }
@@ -174,6 +177,26 @@ CM_12_CM_14_CM_16_CM_33_there_and_back(struct world *w)
 	CHECK(strcmp(w->s.p.mr->addr, HELLO) == 0);
 	part(w);
 	OK(rl_cm_destroy_id(w->listener));
+}
+
+/* As programs of librdmacm do: it counts until the peer is asked, and then changes nothing. */
+static void
+CM_06_class_of_a_resolved_id(struct world *w)
+{
+	struct rl_qp_attr c, s;
+
+	w->late = true;
+	listen_at(w, RL_QPT_RC);
+	connect_both(w);
+	OK(rl_cm_set_tos(w->c.id, 0));
+	OK(rl_cm_set_tos(w->s.id, TOS));
+	OK(rl_cm_set_tos(w->listener, TOS));
+	OK(rl_query_qp(w->c.id->qp, &c, 0, NULL));
+	OK(rl_query_qp(w->s.id->qp, &s, 0, NULL));
+	CHECK(c.ah_attr.grh.traffic_class == TOS && s.ah_attr.grh.traffic_class == 0);
+	part(w);
+	OK(rl_cm_destroy_id(w->listener));
+	w->late = false;
 }
 
 static void
@@ -440,6 +463,7 @@ main(int argc, char **argv)
 	side_open(&w.s, w.socket);
 	side_open(&w.c, w.socket);
 	CM_12_CM_14_CM_16_CM_33_there_and_back(&w);
+	CM_06_class_of_a_resolved_id(&w);
 	CM_29_refused(&w);
 	CM_12_own_queue_pairs(&w);
 	channels(&w);

@@ -160,6 +160,18 @@ class Wire(Case):
         self.assertEqual(1, e.errno)
         self.assertIn("alt_ah_attr.vlan: 20", e.message)
 
+    def test_the_class_of_a_peer_that_is_found(self):
+        c = self.client(GREEDY)
+        channel = c.call("client_cm_channel_create")["handle"]
+        left, right = (c.call("client_cm_resolve", channel=channel, source_ip=ip,
+                              dest_ip="10.77.0.9")["handle"] for ip in ("10.77.0.1", "10.77.0.2"))
+        e = self.refusal(c.call, "client_cm_class", handle=left, traffic_class=32)
+        self.assertEqual(1, e.errno)
+        self.assertIn("to.traffic_class: 32", e.message)
+        self.assertIn('port "left"', e.message)
+        c.call("client_cm_class", handle=left, traffic_class=0)    # it is where it was
+        c.call("client_cm_class", handle=right, traffic_class=32)
+
     def test_what_allow_adds_and_the_operator(self):
         good = [{"vlan": 20}, {"vlan": 20, "vlan_priority": 3}, {"traffic_class": 32},
                 {"dest_mac": "02:de:ad:be:ef:01"}]

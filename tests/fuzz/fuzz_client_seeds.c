@@ -190,6 +190,9 @@ static const char *const seeds[] = {
 			CHANNEL("1")) CALL("client_qp_destroy", "{\"qp_num\":$0}"),
 	ATTACHED BOTH_ENDS("TCP", "RC", "", "") "@\n@\n@\n@\n" CALL("client_cm_destroy",
 		HANDLE("2")) CALL("client_qp_destroy", "{\"qp_num\":$0}") "%\n" OPEN,
+	ATTACHED CALL("client_cm_channel_create", "{}")
+		CALL("client_cm_resolve", "{\"channel\":1,\"dest_ip\":\"10.0.0.1\"}")
+			CALL("client_cm_class", "{\"handle\":2,\"traffic_class\":104}"),
 };
 
 size_t

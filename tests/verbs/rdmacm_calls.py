@@ -190,13 +190,13 @@ bad(errno.EINVAL, cm.rdma_resolve_route(id, 2000))
 good(cm.rdma_destroy_id(id))
 """
 
-# Arguments: the server's address; the timeouts of both ends, if they are set. Prints what the
-# events of a connection have, at both ends.
+# Arguments: the server's address; the timeouts of both ends, if they are set. The client says its
+# type of service. Prints what the events of a connection have, at both ends.
 TOLD_AT_BOTH_ENDS = CALLS + """
-def timeout(id):
+def attribute(id, at):
     attr, init = ctypes.create_string_buffer(144), ctypes.create_string_buffer(64)
     good(ibv.ibv_query_qp(ctypes.c_void_p.from_address(id.value + 24), attr, 0x1fffff, init))
-    return attr[130][0]
+    return attr[at][0]
 def with_timeout(id, timeout):
     good(cm.rdma_set_option(id, 0, 3, ctypes.byref(ctypes.c_uint8(timeout)), 1))
 def told(kind, at):
@@ -227,6 +227,7 @@ good(cm.rdma_bind_addr(listener, address))
 good(cm.rdma_listen(listener, 1))
 good(cm.rdma_resolve_addr(client, None, address, 2000))
 good(cm.rdma_ack_cm_event(next_event()))
+good(cm.rdma_set_option(client, 0, 0, ctypes.byref(ctypes.c_uint8(104)), 1))
 good(cm.rdma_resolve_route(client, 2000))
 good(cm.rdma_ack_cm_event(next_event()))
 with_qp(client)
@@ -239,7 +240,8 @@ if len(sys.argv) > 3:
 good(cm.rdma_accept(server, param(b"there", 4, 2)))
 told(9, "established")
 told(9, "established")
-print("timeouts", timeout(client), timeout(server))
+for name, at in ("timeouts", 130), ("classes", 78):
+    print(name, attribute(client, at), attribute(server, at))
 good(cm.rdma_disconnect(client))
 told(10, "disconnected")
 good(cm.rdma_disconnect(server))

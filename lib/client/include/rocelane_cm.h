@@ -154,8 +154,9 @@ int rl_cm_set_afonly(struct rl_cm_id *id, bool on);
  */
 int rl_cm_set_reuseaddr(struct rl_cm_id *id, bool on);
 /**
- * IP's traffic class towards the peer, before rl_cm_resolve_addr() (RDMA_OPTION_ID_TOS). The
- * connections of a listener do not take it over.
+ * IP's traffic class towards the peer (RDMA_OPTION_ID_TOS). It counts until rl_cm_connect(), and
+ * changes nothing afterwards. The connections of a listener do not take it over. @return 0; of an
+ * id whose peer's address is resolved -EPERM: the port is not for it.
  */
 int rl_cm_set_tos(struct rl_cm_id *id, uint8_t tos);
 /**
