@@ -20,6 +20,8 @@
 #define START_MS 60000
 #define STOP_MS  15000
 
+#define LAST_LINES 16 /* of the log of one that has ended by itself */
+
 /* Of the directory: a socket's path, "/sock" in it, has 107 bytes. */
 enum { DIR_MAX = sizeof(((struct sockaddr_un *)NULL)->sun_path) - sizeof("/sock") };
 
@@ -214,29 +216,44 @@ become(const struct plane *p, pid_t parent, const char *program, const char *con
 	_exit(127);
 }
 
-/* Lines that have `what` in them, from there on. */
-static void
-tell_log(const char *log, const char *before, const char *what)
+/* Lines that have `what` in them, from `from` on. @param skip of them are not told. @return all. */
+static uint32_t
+tell_log(const char *log, const char *before, const char *from, const char *what, uint32_t skip)
 {
 	char line[512];
 	FILE *f = fopen(log, "re");
+	uint32_t n = 0;
 
 	while (f != NULL && fgets(line, sizeof(line), f) != NULL) {
-		const char *at = strstr(line, what);
+		const char *at = strstr(line, from);
 
-		if (at != NULL)
+		if (at != NULL && strstr(at, what) != NULL && n++ >= skip)
 			fprintf(stderr, "%s%s", before, at);
 	}
 	if (f != NULL)
 		fclose(f);
+	return n;
 }
 
 static bool
 has_ended(struct plane *p)
 {
-	if (p->pid != 0 && waitpid(p->pid, NULL, WNOHANG) == p->pid)
+	if (p->pid != 0 && waitpid(p->pid, &p->status, WNOHANG) == p->pid)
 		p->pid = 0;
 	return p->pid == 0;
+}
+
+/* The program's calls say that the log says why, and it goes with the other files. */
+static void
+tell_end(const struct plane *p, const char *log)
+{
+	const uint32_t n = tell_log(log, "", "", "", UINT32_MAX);
+	const bool killed = WIFSIGNALED(p->status);
+
+	run_say("the dataplane has ended by itself (%s %d); the end of its log:",
+		killed ? "signal" : "status",
+		killed ? WTERMSIG(p->status) : WEXITSTATUS(p->status));
+	tell_log(log, "  ", "", "", n > LAST_LINES ? n - LAST_LINES : 0);
 }
 
 void
@@ -269,7 +286,7 @@ plane_start(struct plane *p, bool polls, const char *record)
 		close(fd);
 	while (!plane_answers(p->socket)) {
 		if (has_ended(p) || jsonrpc_now_ms() > end) {
-			tell_log(log, "  ", "");
+			tell_log(log, "  ", "", "", 0);
 			run_die("the dataplane did not start");
 		}
 		run_check();
@@ -281,6 +298,7 @@ void
 plane_stop(struct plane *p)
 {
 	const int64_t end = jsonrpc_now_ms() + STOP_MS;
+	bool by_itself = p->pid > 0 && has_ended(p), by_us = false;
 	char path[PATH_MAX];
 
 	if (p->pid > 0)
@@ -288,6 +306,7 @@ plane_stop(struct plane *p)
 	while (!has_ended(p)) {
 		if (jsonrpc_now_ms() > end) {
 			kill(p->pid, SIGKILL);
+			by_us = true;
 			waitpid(p->pid, NULL, 0);
 			p->pid = 0;
 		} else {
@@ -296,7 +315,13 @@ plane_stop(struct plane *p)
 	}
 	if (p->dir[0] == '\0')
 		return;
+	/* One that is killed takes a moment to end. Our SIGTERM may come before it is held. */
+	by_itself =
+		by_itself || (!by_us && WIFSIGNALED(p->status) && WTERMSIG(p->status) != SIGTERM);
 	path_in(p, "log", path);
-	tell_log(path, "rocelane-run: ", "record: ");
+	tell_log(path, "rocelane-run: ", "record: ", "", 0);
+	tell_log(path, "rocelane-run: the dataplane's ", "warning: ", "; disconnected", 0);
+	if (by_itself)
+		tell_end(p, path);
 	folder_remove(p->dir);
 }

@@ -46,6 +46,7 @@ int signals_wait(pid_t pid, int *status);
 /** A dataplane that was started for this run. */
 struct plane {
 	pid_t pid;  /* 0: none */
+	int status; /* of one that has ended, as waitpid() gives it */
 	bool apart; /* its worker has a CPU of its own, the program the others */
 	cpu_set_t worker, others;
 	char dir[PATH_MAX];    /* its files */
@@ -57,7 +58,10 @@ struct plane {
  * @param record a file for what is on the wire; NULL: none.
  */
 void plane_start(struct plane *p, bool polls, const char *record);
-/** End it, tell what a record lacks, remove its files. May be called at any time, also twice. */
+/**
+ * End it, tell what a record lacks, which clients it turned out and whether it had ended by itself,
+ * remove its files. May be called at any time, also twice.
+ */
 void plane_stop(struct plane *p);
 /** Is anybody there? */
 bool plane_answers(const char *socket);

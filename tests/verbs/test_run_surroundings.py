@@ -50,6 +50,19 @@ for flags in mmap.MAP_PRIVATE, mmap.MAP_SHARED:
 refused(anonymous(c.mmap64, mmap.MAP_PRIVATE | MAP_HUGETLB), NONE)
 """
 
+# Argument: the signal that ends the dataplane of this run, which its rocelane-run has not seen yet.
+END_THE_PLANE = """
+import os, socket, struct, sys
+with socket.socket(socket.AF_UNIX) as s:
+    s.connect(os.environ["ROCELANE_SOCKET"])
+    pid, = struct.unpack_from("i", s.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+os.kill(pid, int(sys.argv[1]))
+state = ""
+while state != "Z":
+    with open("/proc/%d/stat" % pid, encoding="ascii") as f:
+        state = f.read().rpartition(") ")[2][0]
+"""
+
 
 class Faults(Beside):
     """A test that believes in faults must have them: what sets none is an error."""
@@ -228,6 +241,22 @@ os.write(1, b"ready\\n")
 while True:
     signal.pause()
 """
+
+
+class Planes(Runs):
+    def test_one_that_ends_by_itself(self):
+        """Its log would be gone with it, and calls of the program say that it is there."""
+        for number, how in (signal.SIGKILL, "signal 9"), (signal.SIGTERM, "status 0"):
+            code, _, err = self.run_it("-p", sys.executable, "-c", END_THE_PLANE, str(int(number)))
+            self.assertEqual(0, code, err)
+            _, told, log = err.partition(f"rocelane-run: the dataplane has ended by itself ({how});"
+                                         " the end of its log:\n")
+            self.assertTrue(told, err)
+            self.assertRegex(log, r"^(  .*\n)+$")
+            self.assertIn("rocelane: info: ", log)
+
+    def test_one_that_goes_on(self):
+        self.assertEqual((0, "", ""), self.run_it("-p", "true"))
 
 
 class Signals(Runs):
