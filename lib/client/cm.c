@@ -454,7 +454,7 @@ rl_cm_resolve_addr(struct rl_cm_id *pub, const struct sockaddr *src, const struc
 {
 	struct context *ctx = context_of(pub->context);
 	struct cm_id *id = cm_id_of(pub);
-	const struct sockaddr_storage bound = id->local;
+	const struct sockaddr_storage before = id->local;
 	int rc;
 
 	if (id->handle != 0)
@@ -465,10 +465,14 @@ rl_cm_resolve_addr(struct rl_cm_id *pub, const struct sockaddr *src, const struc
 	if (rc != 0)
 		return rc;
 	client_lock(ctx);
+	id->asked = id->local;
+	id->asked_port = pub->port_num;
 	rc = client_cm_is_group(&id->peer) ? client_cm_resolve_group(id)
 					   : resolve(ctx, id, timeout_ms);
-	if (rc != 0)
-		id->local = bound;
+	if (rc != 0) {
+		id->local = before;
+		pub->port_num = id->asked_port;
+	}
 	client_unlock(ctx);
 	return rc;
 }

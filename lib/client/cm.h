@@ -45,6 +45,8 @@ struct cm_id {
 	uint8_t responder_resources, initiator_depth;
 	struct acks events;
 	struct sockaddr_storage local, peer;
+	struct sockaddr_storage asked; /* `local` as it was before the peer was looked for */
+	uint8_t asked_port;            /* ... and port_num */
 };
 
 struct cm_event {

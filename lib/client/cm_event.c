@@ -110,10 +110,13 @@ take_event(struct context *ctx, const json_t *o)
 		e->pub.listen_id = &listener->pub;
 		e->counted = listener;
 	}
-	/* As before rl_cm_resolve_addr(), which may be tried again. */
+	/* As before rl_cm_resolve_addr(), which may be tried again, and find another port. */
 	if (e->pub.event == RL_CM_EVENT_ADDR_ERROR &&
-		client_cm_call(ctx, id, "client_cm_destroy") == 0)
+		client_cm_call(ctx, id, "client_cm_destroy") == 0) {
 		id->handle = 0;
+		id->local = id->asked;
+		id->pub.port_num = id->asked_port;
+	}
 	take_addresses(id, o);
 	take_param(e, o);
 	if (json_is_object(qp)) {

@@ -97,9 +97,12 @@ an_address_once_more(struct world *w)
 		CHECK(e->status == -EHOSTUNREACH);
 		OK(rl_cm_ack_event(e));
 		CHECK(rl_cm_connect(w->c.id, NULL) == -EINVAL);
+		/* The next address may be one that another port leads to. */
+		CHECK(rl_cm_get_local_addr(w->c.id)->sa_family == 0 && w->c.id->port_num == 0);
 	}
 	resolve(w, "10.77.0.2", 2000);
 	side_expect(&w->c, RL_CM_EVENT_ADDR_RESOLVED);
+	CHECK(rl_cm_get_local_addr(w->c.id)->sa_family != 0 && w->c.id->port_num != 0);
 	OK(rl_cm_destroy_id(w->c.id));
 	/* No limit, in either way to say it. */
 	resolved(w, -1);
@@ -154,6 +157,9 @@ bound_once(struct world *w)
 	OK(rl_cm_bind_addr(id, (struct sockaddr *)&mine));
 	CHECK(rl_cm_bind_addr(id, (struct sockaddr *)&mine) == -EINVAL);
 	/* Its address stays. */
+	OK(rl_cm_resolve_addr(id, (struct sockaddr *)&others, (struct sockaddr *)&nobodys, 20));
+	side_expect(&w->c, RL_CM_EVENT_ADDR_ERROR);
+	CHECK(id->port_num != 0);
 	OK(rl_cm_resolve_addr(id, (struct sockaddr *)&others, (struct sockaddr *)&to, 2000));
 	side_expect(&w->c, RL_CM_EVENT_ADDR_RESOLVED);
 	CHECK(((struct sockaddr_in *)(void *)rl_cm_get_local_addr(id))->sin_port == htons(4242));

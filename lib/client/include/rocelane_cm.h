@@ -166,8 +166,9 @@ int rl_cm_set_tos(struct rl_cm_id *id, uint8_t tos);
 int rl_cm_listen(struct rl_cm_id *id, int backlog);
 /**
  * Find the port and the neighbour that lead to a peer: ADDR_RESOLVED or ADDR_ERROR follows.
- * After ADDR_ERROR it may be called again. @param src NULL: any; not looked at where the id is
- * bound, or was resolved before. @return -ENETUNREACH: no port has a route; -EADDRNOTAVAIL.
+ * After ADDR_ERROR it may be called again, also for a peer that another port leads to. @param src
+ * NULL: any; not looked at where the id is bound, or where it was given before.
+ * @return -ENETUNREACH: no port has a route; -EADDRNOTAVAIL.
  */
 int rl_cm_resolve_addr(struct rl_cm_id *id, const struct sockaddr *src, const struct sockaddr *dst,
 	int timeout_ms);
