@@ -157,6 +157,7 @@ ibv_open_device(struct ibv_device *device)
 		free(c);
 		return vl_none(-rc);
 	}
+	TAILQ_INIT(&c->mrs);
 	c->port = d->port;
 	c->pub.sz = sizeof(c->pub);
 	c->pub.context.device = device;
@@ -176,7 +177,7 @@ ibv_close_device(struct ibv_context *context)
 	struct vl_context *c = vl_context_of(context);
 	CANCEL_HELD;
 
-	rl_close(c->rl);
+	vl_close_regions(c);
 	if (context->cmd_fd >= 0)
 		close(context->cmd_fd);
 	pthread_mutex_destroy(&c->pub.context.mutex);

@@ -108,9 +108,10 @@ reg(struct rl_pd *pd, const struct vl_memory *m, void *addr, size_t length, int 
 
 /* @param said for the reason; *why is NULL: librocelane has it. @return 0, or an errno. */
 static int
-make(struct vl_mr *mr, struct rl_pd *pd, void *addr, size_t length, uint64_t iova, int access,
+make(struct vl_mr *mr, struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, int access,
 	char said[VL_WHY], const char **why)
 {
+	struct rl_pd *rl = ((struct vl_pd *)pd)->rl;
 	struct vl_memory m;
 	int err;
 
@@ -118,8 +119,9 @@ make(struct vl_mr *mr, struct rl_pd *pd, void *addr, size_t length, uint64_t iov
 	vl_spans_lock();
 	err = vl_span_get(addr, length, (access & IBV_ACCESS_LOCAL_WRITE) != 0, &m, said);
 	if (err == 0) {
-		err = reg(pd, &m, (void *)(uintptr_t)iova, length, access, &mr->rl, said, why);
+		err = reg(rl, &m, (void *)(uintptr_t)iova, length, access, &mr->rl, said, why);
 		if (err == 0) {
+			TAILQ_INSERT_TAIL(&vl_context_of(pd->context)->mrs, mr, all);
 			mr->spans = m.spans;
 			mr->written = (access & IBV_ACCESS_LOCAL_WRITE) != 0;
 		} else
@@ -140,8 +142,7 @@ ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, un
 	if ((access & IBV_ACCESS_ZERO_BASED) != 0)
 		iova = 0;
 	if (err == 0)
-		err = make(mr, ((struct vl_pd *)pd)->rl, addr, length, iova,
-			(int)(access & REGION_ACCESS), said, &why);
+		err = make(mr, pd, addr, length, iova, (int)(access & REGION_ACCESS), said, &why);
 	if (err != 0) {
 		free(mr);
 		say(addr, length, why != NULL ? why : rl_last_error());
@@ -287,14 +288,29 @@ ibv_dereg_mr(struct ibv_mr *pub)
 	/* Without a dataplane nobody has the memory any more. */
 	if (rc == -EIO)
 		rc = 0;
-	if (rc == 0)
+	if (rc == 0) {
+		TAILQ_REMOVE(&vl_context_of(pub->context)->mrs, mr, all);
 		vl_spans_put(&mr->spans);
+	}
 	vl_spans_unlock();
 	if (rc == 0) {
 		vl_pd_used(pub->pd, -1);
 		free(mr);
 	}
 	return vl_result(rc);
+}
+
+/* Their structs stay, as libibverbs' do: a program may look at them. */
+void
+vl_close_regions(struct vl_context *c)
+{
+	struct vl_mr *mr;
+
+	vl_spans_lock();
+	rl_close(c->rl);
+	TAILQ_FOREACH (mr, &c->mrs, all)
+		vl_spans_put(&mr->spans);
+	vl_spans_unlock();
 }
 
 /* ---- fork ------------------------------------------------------------------------------------ */

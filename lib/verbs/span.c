@@ -250,10 +250,25 @@ vl_span_get(const void *addr, size_t len, bool written, struct vl_memory *out, c
 	return 0;
 }
 
+/* A child of fork() has none of its parent's: it has forgotten them. */
+static bool
+is_known(const struct vl_span *span)
+{
+	const struct vl_span *s;
+
+	TAILQ_FOREACH (s, &vl_span_all, all) {
+		if (s == span)
+			return true;
+	}
+	return false;
+}
+
 void
 vl_spans_put(const struct vl_spans *of)
 {
-	for (int i = 0; i < of->n; i++)
-		vl_span_put(of->of[i]);
+	for (int i = 0; i < of->n; i++) {
+		if (is_known(of->of[i]))
+			vl_span_put(of->of[i]);
+	}
 	vl_spans_retry();
 }

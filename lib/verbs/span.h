@@ -70,7 +70,7 @@ int vl_span_get(
  * @return 0, or an errno.
  */
 int vl_span_may_write(const void *addr, size_t len, char why[VL_WHY]);
-/** A region of the spans is gone. */
+/** A region of the spans is gone; in a child of fork() those of its parent's stay as they are. */
 void vl_spans_put(const struct vl_spans *spans);
 
 /* ---- shared.c -------------------------------------------------------------------------------- */

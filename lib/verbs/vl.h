@@ -65,6 +65,7 @@ struct vl_context {
 	struct rl_context *rl;
 	uint8_t port;             /* of the dataplane */
 	bool windows;             /* memory windows were made */
+	TAILQ_HEAD(, vl_mr) mrs;  /* with the lock of vl_spans_lock() */
 	struct verbs_context pub; /* last: verbs.h goes backwards from its end */
 };
 
@@ -79,6 +80,7 @@ struct vl_pd {
 struct vl_mr {
 	struct ibv_mr pub;
 	struct rl_mr *rl;
+	TAILQ_ENTRY(vl_mr) all;
 	struct vl_spans spans; /* memory that it holds */
 	bool written;          /* LOCAL_WRITE */
 };
@@ -212,6 +214,8 @@ vl_wc_sl(const struct rl_wc *wc)
 	return (wc->wc_flags & RL_WC_GRH) == 0 ? 0 : wc->grh_ip == 4 ? 8 | 2 : 8 | 1;
 }
 
+/** Regions that are left end with the device, and so does its rl_context. */
+void vl_close_regions(struct vl_context *c);
 /** Fill the tables of calls that verbs.h makes without the linker. */
 void vl_context_ops(struct vl_context *c);
 

@@ -80,6 +80,10 @@ class Programs(Runs):
             with self.subTest(what):
                 self.good("VERBS_SHORT", "for a moment", what)
 
+    def test_devices_that_are_closed(self):
+        """Regions end with their device: pages are the program's again, descriptors are free."""
+        self.good("VERBS_CLOSED", "closed")
+
     def test_what_the_kernel_refuses(self):
         """Attributes of queue pairs in each step, and SRQs without SGEs, which it takes."""
         self.good("VERBS_MASKS", "as the kernel")
