@@ -98,6 +98,7 @@ take_qp(struct context *ctx, struct qp *qp, const json_t *o)
 	const json_t *sq = json_object_get(o, "sq");
 	int rc = 0;
 
+	qp->pub.qp_num = (uint32_t)json_integer_value(json_object_get(o, "qp_num"));
 	if (qp->pub.srq == NULL && receives(qp->pub.qp_type))
 		rc = client_take_ring(ctx, json_object_get(o, "rq"),
 			ring_recv_stride(qp->cap.max_recv_sge), &qp->rq);
@@ -106,7 +107,6 @@ take_qp(struct context *ctx, struct qp *qp, const json_t *o)
 			ring_send_stride(qp->cap.max_send_sge, qp->cap.max_inline_data), &qp->sq);
 	if (rc != 0)
 		return rc;
-	qp->pub.qp_num = (uint32_t)json_integer_value(json_object_get(o, "qp_num"));
 	atomic_store(&qp->worker, (uint32_t)json_integer_value(json_object_get(o, "worker")));
 	take_longest(qp, o);
 	if (qp->sq.sh != NULL)
@@ -198,6 +198,23 @@ qp_new(struct rl_pd *pd, struct rl_qp_init_attr *init)
 	return qp;
 }
 
+/*
+ * The same request until the flush of the QP has ended: the dataplane does so much of it in a turn,
+ * and keeps nobody waiting. @param params taken.
+ */
+static int
+call_flushed(struct context *ctx, const char *method, json_t *params, json_t **result)
+{
+	uint32_t tries = FLUSH_TRIES;
+	int rc;
+
+	do {
+		rc = client_call(ctx, method, json_incref(params), -1, result);
+	} while (rc == -EINPROGRESS && --tries != 0);
+	json_decref(params);
+	return rc;
+}
+
 /* @param params taken. @param qp the same. */
 static int
 obtain(struct context *ctx, struct qp *qp, const char *method, json_t *params, struct rl_qp **out)
@@ -210,6 +227,9 @@ obtain(struct context *ctx, struct qp *qp, const char *method, json_t *params, s
 	if (rc == 0) {
 		rc = take_qp(ctx, qp, result);
 		json_decref(result);
+		if (rc != 0) /* nobody could destroy it, nor what it uses */
+			call_flushed(ctx, "client_qp_destroy",
+				json_pack("{s:I}", "qp_num", (json_int_t)qp->pub.qp_num), NULL);
 	}
 	client_unlock(ctx);
 	if (rc != 0)
@@ -302,23 +322,6 @@ client_qp_is(struct qp *qp, enum rl_qp_state state)
 {
 	qp->pub.state = state;
 	atomic_store_explicit(&qp->state, (uint32_t)state, memory_order_release);
-}
-
-/*
- * The same request until the flush of the QP has ended: the dataplane does so much of it in a turn,
- * and keeps nobody waiting. @param params taken.
- */
-static int
-call_flushed(struct context *ctx, const char *method, json_t *params, json_t **result)
-{
-	uint32_t tries = FLUSH_TRIES;
-	int rc;
-
-	do {
-		rc = client_call(ctx, method, json_incref(params), -1, result);
-	} while (rc == -EINPROGRESS && --tries != 0);
-	json_decref(params);
-	return rc;
 }
 
 int

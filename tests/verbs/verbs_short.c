@@ -47,12 +47,49 @@ without_files(struct rlimit few)
 		close(fds[--n]);
 }
 
+static struct ibv_qp *
+make_qp(struct ibv_pd *pd, struct ibv_cq *cq)
+{
+	struct ibv_qp_init_attr init = {
+		.send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC, .cap = { CQE, 1, 1, 1, 0 }
+	};
+
+	return ibv_create_qp(pd, &init);
+}
+
+/* There is room for its queues, and none for what the library notes of them. */
+static void
+without_heap(struct rlimit few)
+{
+	struct ibv_pd *pd = ibv_alloc_pd(ctx);
+	struct ibv_cq *cq = ibv_create_cq(ctx, 1, NULL, NULL, 0);
+	struct ibv_qp *qp = make_qp(pd, cq);
+	struct rlimit before;
+	void *last = NULL, **more;
+
+	CHECK(qp != NULL && ibv_destroy_qp(qp) == 0 && getrlimit(RLIMIT_AS, &before) == 0);
+	CHECK(setrlimit(RLIMIT_AS, &few) == 0);
+	for (; (more = malloc(CQE)) != NULL; last = more)
+		*more = last;
+	refused(make_qp(pd, cq), ENOMEM);
+	for (; last != NULL; last = more) {
+		more = *(void **)last;
+		free(last);
+	}
+	CHECK(setrlimit(RLIMIT_AS, &before) == 0);
+	CHECK(ibv_destroy_cq(cq) == 0 && ibv_dealloc_pd(pd) == 0);
+}
+
 static void
 without_memory(struct rlimit few)
 {
+	const struct rlimit before = few;
+
 	few.rlim_cur = 1 << 20;
 	CHECK(setrlimit(RLIMIT_AS, &few) == 0);
 	without(ENOMEM);
+	CHECK(setrlimit(RLIMIT_AS, &before) == 0);
+	without_heap(few);
 }
 
 int
