@@ -119,16 +119,23 @@ fds_take(int *fds, uint32_t *n)
 }
 
 /**
- * `n` events that an eventfd (EFD_SEMAPHORE) has counted are gone unseen: take them off, as far as
- * nobody has done so. Never waits, whatever flags the open file has, which others may share.
+ * Take one of the events that an eventfd (EFD_SEMAPHORE) has counted. Never waits, whatever flags
+ * the open file has, which others may share. @return false with errno: EAGAIN: there is none.
  */
-static inline void
-fds_uncount(int fd, uint32_t n)
+static inline bool
+fds_take_event(int fd)
 {
 	uint64_t one;
 	const struct iovec to = { .iov_base = &one, .iov_len = sizeof(one) };
 
-	while (n-- != 0 && preadv2(fd, &to, 1, -1, RWF_NOWAIT) == (ssize_t)sizeof(one))
+	return preadv2(fd, &to, 1, -1, RWF_NOWAIT) == (ssize_t)sizeof(one);
+}
+
+/** `n` of them are gone unseen: take them off, as far as nobody has done so. */
+static inline void
+fds_uncount(int fd, uint32_t n)
+{
+	while (n-- != 0 && fds_take_event(fd))
 		;
 }
 

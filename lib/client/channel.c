@@ -114,7 +114,6 @@ client_fd_wait(struct context *ctx, int fd, int shown)
 	const int flags = fcntl(shown, F_GETFL);
 	struct pollfd p[2] = { { .fd = fd, .events = POLLIN },
 		{ .fd = ctx->line.fd, .events = POLLRDHUP } };
-	uint64_t one;
 	int err;
 
 	for (;;) {
@@ -127,7 +126,8 @@ client_fd_wait(struct context *ctx, int fd, int shown)
 			if ((p[0].revents & POLLIN) == 0 && p[1].revents != 0)
 				return client_no_dataplane();
 		}
-		if (read(fd, &one, sizeof(one)) == (ssize_t)sizeof(one))
+		/* Others may wait, too: who finds nothing waits on, for both. */
+		if (fds_take_event(fd))
 			return 0;
 		if (errno == EAGAIN && (flags & O_NONBLOCK) == 0)
 			continue;

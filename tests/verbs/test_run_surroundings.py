@@ -255,6 +255,10 @@ class Planes(Runs):
             self.assertRegex(log, r"^(  .*\n)+$")
             self.assertIn("rocelane: info: ", log)
 
+    def test_all_who_wait_hear_of_its_end(self):
+        code, out, err = self.run_it("-p", os.environ["VERBS_ARMED"], "ended")
+        self.assertEqual((0, "told\n"), (code, out), err)
+
     def test_one_that_goes_on(self):
         self.assertEqual((0, "", ""), self.run_it("-p", "true"))
 

@@ -2,7 +2,8 @@
 /*
  * When a completion channel tells of completions (CQ-06). Some programs poll until there is
  * nothing, arm, and wait (UCX): what came in between has to be told. Others arm with the event and
- * poll then (perftest): they are not to hear of the same once more.
+ * poll then (perftest): they are not to hear of the same once more. With "ended": all who wait hear
+ * of the dataplane's end.
  */
 #include <limits.h>
 #include <poll.h>
@@ -10,10 +11,16 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "ends.h"
 
 #define WAIT_MS 20000
+#define WAITERS 16
+#define ROUNDS  200
 
 static struct end e[2];
 static struct ibv_comp_channel *channel;
@@ -236,10 +243,72 @@ a_wait_ends(void)
 	CHECK(pthread_join(thread, NULL) == 0);
 }
 
+/* ---- the end --------------------------------------------------------------------------------- */
+
+static _Atomic int told;
+
+/* Each event wakes all of them, and one has it. */
+static void *
+waits(void *none)
+{
+	struct ibv_cq *of;
+	void *context;
+
+	while (ibv_get_cq_event(channel, &of, &context) == 0) {
+		ibv_ack_cq_events(cq, 1);
+		told++;
+	}
+	CHECK(errno == EIO);
+	return none;
+}
+
+static void
+end_the_dataplane(void)
+{
+	struct sockaddr_un at = { .sun_family = AF_UNIX };
+	const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+	struct ucred who;
+	socklen_t len = sizeof(who);
+
+	strncpy(at.sun_path, getenv("ROCELANE_SOCKET"), sizeof(at.sun_path) - 1);
+	CHECK(connect(fd, (struct sockaddr *)&at, sizeof(at)) == 0);
+	CHECK(getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) == 0);
+	CHECK(kill(who.pid, SIGKILL) == 0);
+}
+
+static void
+all_waits_end(void)
+{
+	struct timespec end;
+	struct ibv_recv_wr *bad;
+	pthread_t thread[WAITERS];
+
+	for (int i = 0; i < WAITERS; i++)
+		CHECK(pthread_create(&thread[i], NULL, waits, NULL) == 0);
+	for (int n = 0; n < ROUNDS; n++) {
+		arms(0);
+		arrives();
+		while (told == n)
+			sched_yield();
+		polls(1);
+		CHECK(ibv_post_recv(e[0].qp, &(struct ibv_recv_wr){ .wr_id = 1 }, &bad) == 0);
+	}
+	end_the_dataplane();
+	clock_gettime(CLOCK_REALTIME, &end);
+	end.tv_sec += WAIT_MS / 1000;
+	for (int i = 0; i < WAITERS; i++)
+		CHECK(pthread_timedjoin_np(thread[i], NULL, &end) == 0);
+}
+
 int
-main(void)
+main(int argc, char **argv)
 {
 	open_all();
+	if (argc > 1 && strcmp(argv[1], "ended") == 0) {
+		all_waits_end();
+		printf("told\n");
+		return 0;
+	}
 	any_completion();
 	solicited_alone();
 	a_wait_goes_on();
