@@ -13,8 +13,9 @@
 #define FIRST_MS   30000 /* for the first answer, as librocelane waits */
 #define SLICE_MS   100   /* between two looks at what signals there are */
 
-static json_int_t newest; /* failures up to this time were there before */
-static json_t *before;    /* ports whose faults were set, as they were */
+static json_int_t newest;       /* failures up to this time were there before */
+static json_int_t own_uid = -1; /* to the dataplane; -1: not known */
+static json_t *before;          /* ports whose faults were set, as they were */
 
 /* One call on a connection of its own. @return 0 with *result, or -1 with the reason in `why`. */
 static int
@@ -273,6 +274,22 @@ control_mark(const char *path)
 	json_decref(list);
 }
 
+void
+control_own(const char *path, uint32_t client)
+{
+	json_t *list, *row;
+	char why[512];
+	size_t i;
+
+	if (ask(path, "client_list", NULL, &list, why) != 0)
+		return;
+	json_array_foreach (list, i, row) {
+		if (json_integer_value(json_object_get(row, "client")) == (json_int_t)client)
+			own_uid = json_integer_value(json_object_get(row, "uid"));
+	}
+	json_decref(list);
+}
+
 static const char *
 text_of(const json_t *o, const char *key)
 {
@@ -284,6 +301,7 @@ text_of(const json_t *o, const char *key)
 unsigned int
 control_report(const char *path)
 {
+	const json_int_t uid = own_uid >= 0 ? own_uid : (json_int_t)getuid();
 	json_t *list, *failure;
 	unsigned int n = 0;
 	char why[512];
@@ -300,7 +318,7 @@ control_report(const char *path)
 		failure = json_array_get(list, i);
 		owner = json_object_get(failure, "owner");
 		if (time_of(failure) <= newest || strcmp(text_of(owner, "kind"), "client") != 0 ||
-			json_integer_value(json_object_get(owner, "uid")) != (json_int_t)getuid())
+			json_integer_value(json_object_get(owner, "uid")) != uid)
 			continue;
 		run_say("QP 0x%06x of %s failed: %s",
 			(unsigned int)json_integer_value(json_object_get(failure, "qp_num")),

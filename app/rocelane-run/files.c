@@ -154,6 +154,7 @@ files_make(const char *socket)
 		return;
 	}
 	if (rl_open(socket, &ctx) == 0) {
+		control_own(socket, ctx->client);
 		good = put("/sys/class/infiniband_verbs/abi_version", "6");
 		for (uint8_t port = 1; good && port <= ctx->num_ports; port++)
 			good = put_device(ctx, port);

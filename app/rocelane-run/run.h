@@ -92,7 +92,12 @@ void control_faults(const char *socket, json_t *faults);
 void control_faults_undo(const char *socket);
 /** Remember which queue pairs have failed so far. */
 void control_mark(const char *socket);
-/** A line for each that failed since then. @return how many. */
+/**
+ * Which user is this, to the dataplane? In a user namespace, as of a rootless container, it has
+ * another number. @param client one of ours, that is connected.
+ */
+void control_own(const char *socket, uint32_t client);
+/** A line for each of this user that failed since control_mark(). @return how many. */
 unsigned int control_report(const char *socket);
 
 /** Says on standard error why a program that is about to run loads none of our libraries. */

@@ -259,6 +259,21 @@ class Planes(Runs):
         code, out, err = self.run_it("-p", os.environ["VERBS_ARMED"], "ended")
         self.assertEqual((0, "told\n"), (code, out), err)
 
+    def test_of_another_user_namespace(self):
+        """As a rootless container's root, with the dataplane of its user outside: to that it has
+        another number, and its failures are told all the same."""
+        os.chmod(self.dir.name, 0o777)
+        drop = [] if os.getuid() != 0 else ["setpriv", "--reuid=65534", "--regid=65534",
+                                            "--clear-groups"]
+        inner = 'exec "$0" -s "$ROCELANE_SOCKET" -f "$1" "$2" 1 2>&1'
+        rules = self.faults({"rules": [DROP]})
+        os.chmod(rules, 0o644)
+        done = subprocess.run([*drop, RUN, "-p", "unshare", "--user", "--map-root-user", "sh", "-c",
+                               inner, RUN, rules, FRAGILE], env=self.env, check=False, text=True,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, timeout=120)
+        self.assertEqual(3, done.returncode, done.stdout)
+        self.assertRegex(done.stdout, "(?m)^rocelane-run: QP .* fragile.* failed: ")
+
     def test_one_that_goes_on(self):
         self.assertEqual((0, "", ""), self.run_it("-p", "true"))
 
