@@ -25,6 +25,18 @@
 #define PRIO_MBUFS    4096 /* that wait at paused priorities, for each worker (tx_prio.h) */
 #define MIN_DATA_ROOM 2048
 
+/* Does EAL's argument make this device? net_af_packet10 is not net_af_packet1. */
+static bool
+makes(const char *arg, const char *device)
+{
+	const size_t len = strlen(device);
+
+	for (const char *at = strstr(arg, device); at != NULL; at = strstr(at + 1, device))
+		if (at[len] == ',' || at[len] == '\0')
+			return true;
+	return false;
+}
+
 /* A slot of the device's ring, or 0: af_packet wants mbufs that hold a whole one. */
 static uint32_t
 vdev_frame_size(const struct conf *conf, const char *device)
@@ -32,7 +44,7 @@ vdev_frame_size(const struct conf *conf, const char *device)
 	for (uint32_t i = 0; i < conf->n_eal; i++) {
 		uint32_t size = 0;
 
-		if (strstr(conf->eal[i], device) != NULL)
+		if (makes(conf->eal[i], device))
 			size = af_packet_framesz(conf->eal[i]);
 		if (size != 0)
 			return size;
@@ -180,7 +192,7 @@ static void
 no_device(const struct conf *conf, const struct conf_port *cp)
 {
 	for (uint32_t i = 0; i < conf->n_eal; i++) {
-		if (strstr(conf->eal[i], cp->device) == NULL)
+		if (!makes(conf->eal[i], cp->device))
 			continue;
 		log_error(
 			"port %s: \"%s\" made no device: the lines above say why (is the interface there, and are the rights?)",

@@ -107,6 +107,14 @@ class Lifecycle(unittest.TestCase):
         self.assertEqual(1, p.proc.wait(livenet.WAIT_S))
         self.assertIn("net_af_packet7", p.stderr())
 
+    def test_missing_device_beside_one_of_a_longer_name(self):
+        config = livenet.live_config()
+        config["eal"].append("--vdev=net_null70")
+        config["ports"][0]["device"] = "net_null7"
+        p = self.start(config, wait=False)
+        self.assertEqual(1, p.proc.wait(livenet.WAIT_S))
+        self.assertIn("there is no device 'net_null7'", p.stderr())
+
     def test_what_does_not_start_says_what_to_do(self):
         config = livenet.live_config()
         config["control"] = {"socket": "/nonexistent/folder/sock"}
