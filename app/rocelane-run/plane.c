@@ -216,7 +216,10 @@ become(const struct plane *p, pid_t parent, const char *program, const char *con
 	_exit(127);
 }
 
-/* Lines that have `what` in them, from `from` on. @param skip of them are not told. @return all. */
+/*
+ * Print what follows `from`, itself included, of the log's lines that have `what` there.
+ * @param skip leave out so many of them. @return how many there are.
+ */
 static uint32_t
 tell_log(const char *log, const char *before, const char *from, const char *what, uint32_t skip)
 {
@@ -243,7 +246,7 @@ has_ended(struct plane *p)
 	return p->pid == 0;
 }
 
-/* The program's calls say that the log says why, and it goes with the other files. */
+/* Errors of the program's calls name the log, which is removed with the other files. */
 static void
 tell_end(const struct plane *p, const char *log)
 {

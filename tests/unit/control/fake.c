@@ -445,3 +445,22 @@ number_of(const json_t *o, const char *key)
 		fail_msg("%s is no number", key);
 	return json_integer_value(v);
 }
+
+void
+fake_be_deaf(void)
+{
+	fake.deaf = true;
+	fake.step = 10 * TIME_NS_PER_MS;
+}
+
+void
+fake_hear_again(void)
+{
+	fake.deaf = false;
+	fake.step = 1000;
+	for (unsigned int i = 0; i < 8; i++) {
+		fake.env.pump(NULL);
+		fake.now += TIME_NS_PER_S;
+		control_poll(fake.c, fake.now);
+	}
+}

@@ -81,6 +81,10 @@ int fake_eal_end(void **state);
 void fake_start(const char *conf);
 void fake_start_env(const char *conf, int want_rc, bool no_socket);
 void fake_stop(void);
+/** No worker answers any more, and whoever waits for one has waited long enough at once. */
+void fake_be_deaf(void);
+/** They answer what they were asked and what comes, for some turns of a second each. */
+void fake_hear_again(void);
 /** cmocka fixtures around one test with the standard configuration. */
 int fake_setup(void **state);
 int fake_teardown(void **state);

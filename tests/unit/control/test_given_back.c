@@ -47,24 +47,6 @@ ask(int fd, const char *method, const char *params, int pass)
 	return result;
 }
 
-static void
-be_deaf(void)
-{
-	fake.deaf = true;
-	fake.step = 10 * TIME_NS_PER_MS;
-}
-
-static void
-hear_again(void)
-{
-	fake.deaf = false;
-	fake.step = 1000;
-	for (unsigned int i = 0; i < 8; i++) {
-		fake.env.pump(NULL);
-		turn();
-	}
-}
-
 /* Whether the mark still stands there: what is given back may be another's memory at once. */
 static bool
 is_kept(const void *at)
@@ -94,13 +76,13 @@ a_region_of_the_operator(void **state UNUSED)
 	base = mr->region->area.base;
 	memcpy(base, mark, sizeof(mark));
 	json_decref(rpc_ok("mw_alloc", "{\"name\":\"w\",\"pd\":\"pd0\",\"type\":1}"));
-	be_deaf();
+	fake_be_deaf();
 	json_decref(rpc_ok("mw_dealloc", "{\"name\":\"w\"}"));
 	json_decref(rpc_ok("mr_deregister", "{\"name\":\"m\"}"));
 	turn();
 	assert_true(is_kept(base)); /* a worker may be writing to it */
 	assert_false(STAILQ_EMPTY(&fake.c->objects.late));
-	hear_again();
+	fake_hear_again();
 	assert_true(STAILQ_EMPTY(&fake.c->objects.late));
 	assert_false(is_kept(base));
 }
@@ -129,7 +111,7 @@ a_region_of_a_client(void **state UNUSED)
 	json_decref(v);
 	conn = TAILQ_FIRST(&fake.c->apps.all)->o.home;
 	assert_int_equal(broker_conn_mapped(conn), BYTES);
-	be_deaf();
+	fake_be_deaf();
 	json_decref(ask(fd, "client_mr_deregister", params, -1));
 	assert_int_equal(broker_conn_mapped(conn), BYTES);
 	assert_false(STAILQ_EMPTY(&fake.c->objects.late));
@@ -137,7 +119,7 @@ a_region_of_a_client(void **state UNUSED)
 	close(memory);
 	while (TAILQ_FIRST(&fake.c->apps.all)->conn != NULL && time(NULL) < end)
 		turn();
-	hear_again();
+	fake_hear_again();
 	assert_true(STAILQ_EMPTY(&fake.c->objects.late));
 	while (places->places.used + places->places.operators != 0 && time(NULL) < end) {
 		fake.env.pump(NULL);

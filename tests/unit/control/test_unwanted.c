@@ -8,26 +8,6 @@ static const char qp20[] =
 	"{\"qp_num\":20,\"qp_type\":\"RC\",\"port\":\"p0\",\"pd\":\"pd0\",\"send_cq\":\"cq0\","
 	"\"recv_cq\":\"cq0\",\"qp_state\":\"INIT\",\"worker\":0,\"count\":3}";
 
-/* Waits end at once. */
-static void
-be_deaf(void)
-{
-	fake.deaf = true;
-	fake.step = 10 * TIME_NS_PER_MS;
-}
-
-static void
-hear_again(void)
-{
-	fake.deaf = false;
-	fake.step = 1000;
-	for (unsigned int i = 0; i < 8; i++) {
-		fake.env.pump(NULL);
-		fake.now += TIME_NS_PER_S;
-		control_poll(fake.c, fake.now);
-	}
-}
-
 static size_t
 how_many(void)
 {
@@ -42,13 +22,13 @@ how_many(void)
 static void
 what_could_not_be_made(void **state UNUSED)
 {
-	be_deaf();
+	fake_be_deaf();
 	assert_int_equal(rpc_code("qp_create", qp20), REFUSED(ETIMEDOUT));
-	hear_again();
+	fake_hear_again();
 	assert_int_equal(how_many(), 0);
 	json_decref(rpc_ok("qp_create", qp20));
 	assert_int_equal(how_many(), 3);
-	hear_again();
+	fake_hear_again();
 	assert_int_equal(how_many(), 3);
 }
 
@@ -56,14 +36,14 @@ what_could_not_be_made(void **state UNUSED)
 static void
 what_somebody_destroys(void **state UNUSED)
 {
-	be_deaf();
+	fake_be_deaf();
 	assert_int_equal(rpc_code("qp_create", qp20), REFUSED(ETIMEDOUT));
 	assert_int_equal(rpc_code("qp_destroy", "{\"qp_num\":21}"), REFUSED(EBUSY));
 	fake.deaf = false;
 	fake.step = 1000;
 	json_decref(rpc_ok("qp_create", qp17)); /* with this answer come those before it */
 	json_decref(rpc_ok("qp_destroy", "{\"qp_num\":21}"));
-	hear_again();
+	fake_hear_again();
 	assert_int_equal(how_many(), 1);
 }
 
@@ -82,7 +62,7 @@ what_a_connection_leaves(void **state UNUSED)
 	snprintf(params, sizeof(params), "{\"id\":%d}", (int)number_of(v, "id"));
 	json_decref(v);
 	assert_int_equal(how_many(), 1);
-	be_deaf();
+	fake_be_deaf();
 	json_decref(rpc_ok("cm_disconnect", params));
 	/* While a worker does not answer nobody waits for it again and again. */
 	for (unsigned int i = 0; i < 3; i++) {
@@ -91,7 +71,7 @@ what_a_connection_leaves(void **state UNUSED)
 		control_poll(fake.c, fake.now);
 		assert_in_range(fake.now - before, 0, TIME_NS_PER_S);
 	}
-	hear_again();
+	fake_hear_again();
 	assert_int_equal(how_many(), 0);
 }
 
