@@ -314,6 +314,14 @@ class Active(CmCase):
         for ps, number in (("UDP", 0x1111D2F), ("IB", 0x13F1D2F)):
             self.assertEqual(number, self.connect(ps=ps)[2].service_id)
 
+    def test_CM_12_no_queue_pair_is_left(self):
+        self.cm(listen=False)
+        _, qpn, req = self.connect()
+        self.rpc("qp_destroy", qp_num=qpn)
+        names = [m.name for m in self.answers(self.rep(req))]
+        self.assertNotIn("RTU", names)
+        self.heard("CONNECT_ERROR")
+
     def test_CM_12_CM_16_CM_17_CM_18_CM_22_established(self):
         self.cm(listen=False)
         cid, qpn, req = self.connect(retry_count=5, rnr_retry_count=6, responder_resources=3,
