@@ -66,7 +66,8 @@ class DutCase(unittest.TestCase):
     def condition(dut):
         """What a process is like for whoever gets it."""
         ports = [{k: v for k, v in p.items() if k != "counters"} for p in dut.rpc("port_list")]
-        return [ports] + [dut.rpc(m) for m in ("save_config", "neighbor_list", "qp_count")]
+        return [ports] + [dut.rpc(m) for m in ("save_config", "neighbor_list", "qp_count",
+                                              "cm_list")]
 
     @classmethod
     def take_spare(cls, config):

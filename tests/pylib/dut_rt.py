@@ -26,16 +26,20 @@ class RtCase(ReqCase):
     CONFIG = {"ports": [port()]}
     deaf = ()                   # who does not answer
 
-    def clear(self):
+    @classmethod
+    def clear(cls):
         super().clear()
-        self.rpc("neighbor_flush")
-        for r in self.rpc("route_list"):
+        cls.rpc("neighbor_flush")
+        for r in cls.rpc("route_list"):
             if r["source"] == "added":
-                self.rpc("route_del", port="p0", to=r["to"])
-        gateway = self.CONFIG["ports"][0].get("gateway")
-        if gateway and "0.0.0.0/0" not in [r["to"] for r in self.rpc("route_list")]:
-            self.rpc("route_add", port="p0", to="0.0.0.0/0", via=gateway)
+                cls.rpc("route_del", port="p0", to=r["to"])
+        gateway = cls.CONFIG["ports"][0].get("gateway")
+        if gateway and "0.0.0.0/0" not in [r["to"] for r in cls.rpc("route_list")]:
+            cls.rpc("route_add", port="p0", to="0.0.0.0/0", via=gateway)
+
+    def req(self, **qp):
         self.asked = []
+        super().req(**qp)
 
     def drain(self):
         """What an object's creation sends is looked at, too."""

@@ -25,6 +25,7 @@ def mac_of(group):
 
 
 class GroupCase(dut_ud.UdCase):
+    ALONE = True                # it tells of its groups again, later
 
     @staticmethod
     def group(n=0):
