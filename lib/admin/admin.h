@@ -350,9 +350,13 @@ void admin_alternate_again(struct admin *adm, struct admin_qp *rec);
 /** No alternate path any more: RESET. */
 void admin_alternate_forget(struct admin *adm, struct admin_qp *rec);
 
-/* admin_walk.c */
+/* admin_attrs.c */
+/** Key of an attribute in JSON: "min_rnr_timer". */
+const char *admin_attr_key(uint32_t one_bit);
 /** Values for `mask` out of a decoded object. */
-void admin_walk_take(struct qp_attr *to, const struct conf_qp *from, uint32_t mask);
+void admin_attrs_take(struct qp_attr *to, const struct conf_qp *from, uint32_t mask);
+
+/* admin_walk.c */
 /**
  * One transition, with the values of `mask` from `conf`: checked, then carried out by the worker.
  * Attaches on the way out of RESET and detaches on the way in. Nothing changes on a refusal.
@@ -373,8 +377,6 @@ int admin_walk_plan(struct admin *adm, struct admin_qp *rec, const struct conf_q
 void admin_walk_late_attach(void *ctx, struct ask *a);
 /** The same for DETACH. */
 void admin_walk_late_detach(void *ctx, struct ask *a);
-/** Key of an attribute in JSON: "min_rnr_timer". */
-const char *admin_walk_key(uint32_t one_bit);
 /** Take the QP from its worker. @return 0 or a refusal. */
 int admin_walk_detach(struct admin *adm, struct admin_qp *rec, struct refusal *r);
 

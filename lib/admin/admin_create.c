@@ -66,7 +66,7 @@ admin_place(struct admin *adm, struct admin_qp *rec, struct refusal *r)
 void
 admin_set_defaults(struct admin_qp *rec, const struct conf_qp *conf)
 {
-	admin_walk_take(&rec->attr, conf, UINT32_MAX);
+	admin_attrs_take(&rec->attr, conf, UINT32_MAX);
 	rec->attr.qp_state = QPS_RESET;
 	rec->given = (uint32_t)(conf->given & CONF_QP_ATTR_MASK);
 	if ((conf->given & QP_ATTR_AV) != 0)

@@ -17,7 +17,7 @@ keys_of(uint32_t mask, char *buf, size_t room)
 	for (uint32_t bit = 1; bit != 0 && at < room; bit <<= 1) {
 		if ((mask & bit) != 0)
 			at += (size_t)snprintf(buf + at, room - at, "%s%s", at > 0 ? ", " : "",
-				admin_walk_key(bit));
+				admin_attr_key(bit));
 	}
 	return buf;
 }
@@ -122,7 +122,7 @@ refuse_attributes(
 	return refuse(r, EINVAL, "QP %u from %s to %s does not take %s%s%s%s%s", rec->qpn,
 		verbs_qp_state_name(ch->from), verbs_qp_state_name(ch->to),
 		keys_of(mask, keys, sizeof(keys)), takers[0] != '\0' ? "; " : "",
-		takers[0] != '\0' ? admin_walk_key(first) : "", takers[0] != '\0' ? " is for " : "",
+		takers[0] != '\0' ? admin_attr_key(first) : "", takers[0] != '\0' ? " is for " : "",
 		takers);
 }
 
