@@ -285,6 +285,8 @@ admin_trace(struct admin *adm, struct admin_qp *rec, bool on, struct refusal *r)
 
 	if (rec->attached) {
 		rc = ask_and_wait(adm->env, &q);
+		if (rc == -ETIMEDOUT) /* it has the message, and will do so */
+			rec->trace = on;
 		if (rc != 0)
 			return ask_refuse(adm->env, rec->worker, rc, r);
 	}
@@ -376,6 +378,8 @@ admin_fini(struct admin *adm)
 	struct admin_qp *recs[ADMIN_WINDOW];
 	uint32_t slot = 0, n;
 
+	if (adm->slots != NULL)
+		ask_all(adm->env); /* nothing is pending then */
 	do {
 		n = 0;
 		while (adm->slots != NULL && n < ADMIN_WINDOW &&

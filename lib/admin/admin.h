@@ -87,7 +87,7 @@ struct admin_qp {
 	bool held; /* was attached: a worker may hold it for a packet, until it is asked */
 	struct qp_work *work; /* of a compact QP: what it posts with */
 	bool has_work;        /* ... and its worker has it */
-	bool pending;         /* the worker has not answered an ATTACH, DETACH or RELEASE yet */
+	bool pending;         /* ATTACH, MODIFY, DETACH, RELEASE or ADOPT is not answered yet */
 	bool mac_missed;      /* ... a path's MAC is new since */
 	uint8_t move_to;      /* RELEASE: where the QP goes then */
 	bool trace;

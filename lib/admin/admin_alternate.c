@@ -103,7 +103,7 @@ admin_alternate_sync(struct admin *adm, struct admin_qp *rec)
 	const uint32_t n = qp_migrations(rec->qp);
 	struct qp_attr *a = &rec->attr;
 
-	if (a->migrations == n)
+	if (a->migrations == n || rec->pending) /* what the worker has now is not known */
 		return;
 	a->migrations = n;
 	qp_attr_migrate(a);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "ask.h"
@@ -13,6 +14,18 @@
 struct flushing {
 	ns_t until;
 	uint32_t asked;
+};
+
+/* A transition under way, with what the record said before. */
+struct step {
+	struct admin_qp *rec;
+	struct admin_change ch;
+	uint32_t mask; /* as it was asked for; ch.mask has what follows from it, too */
+	bool moves;    /* ... and STATE belongs to them */
+	bool late;     /* the worker has it, and has not answered */
+	struct conf_ah ah, alt_ah;
+	int16_t port, alt_port;
+	uint64_t alt_given;
 };
 
 void
@@ -108,27 +121,133 @@ admin_walk_detach(struct admin *adm, struct admin_qp *rec, struct refusal *r)
 	return hand_over(adm, rec, false, r);
 }
 
+/* The worker has carried the step out. */
+static void
+step_done(struct admin *adm, const struct step *s)
+{
+	struct admin_qp *rec = s->rec;
+
+	rec->attr = s->ch.attr;
+	if (s->moves)
+		rec->state_ns = adm->env->now;
+	rec->alt_loaded |= (s->mask & QP_ATTR_ALT_PATH) != 0;
+	admin_alternate_sync(adm, rec);
+	rec->given |= s->mask & ~(uint32_t)(QP_ATTR_STATE | QP_ATTR_CUR_STATE);
+}
+
+/* A path that was refused took the neighbour's place of the one in use. */
+static void
+resolve_again(struct admin *adm, struct admin_qp *rec, enum qp_state from, uint32_t mask)
+{
+	if ((mask & QP_ATTR_AV) != 0 && from >= QPS_RTR && from <= QPS_SQD)
+		admin_path_resolve_again(
+			adm, &(struct admin_way){ "ah_attr", &rec->ah, rec->port, &rec->link,
+				     &rec->attr.path, &rec->attr.path_resolved });
+	else if ((mask & QP_ATTR_AV) != 0)
+		neigh_leave(adm->net, &rec->link);
+	if ((mask & QP_ATTR_ALT_PATH) != 0)
+		admin_alternate_again(adm, rec);
+}
+
+/* It was refused. */
+static void
+step_undone(struct admin *adm, const struct step *s)
+{
+	struct admin_qp *rec = s->rec;
+
+	rec->ah = s->ah;
+	rec->port = s->port;
+	rec->alt_ah = s->alt_ah;
+	rec->alt_port = s->alt_port;
+	rec->alt_given = s->alt_given;
+	resolve_again(adm, rec, s->ch.from, s->mask);
+}
+
+/* It is in RESET, and the worker has forgotten posted work. */
+static void
+at_home(struct admin *adm, struct admin_qp *rec)
+{
+	admin_rings_attach(rec);
+	neigh_leave(adm->net, &rec->link);
+	admin_alternate_forget(adm, rec);
+	rec->attr.path_resolved = false;
+	rec->fatal = (struct admin_fatal){ 0 };
+	rec->last_event = (struct event_last){ 0 };
+	adm->up.left(adm->up.ctx, rec, ADMIN_END_RESET);
+}
+
+/* Behind RESET the QP is the control lcore's again. */
+static int
+back_home(struct admin *adm, struct admin_qp *rec, struct refusal *r)
+{
+	int rc = rec->attached ? hand_over(adm, rec, false, r) : 0;
+
+	if (rc == 0)
+		at_home(adm, rec);
+	return rc;
+}
+
+/* It is answered after all. One in RESET stays at its worker until somebody wants it again. */
+static void
+late_step(void *ctx, struct ask *a)
+{
+	struct step *s = a->arg;
+	struct admin_qp *rec = s->rec;
+
+	rec->pending = false;
+	if (a->done.rc == 0)
+		step_done(ctx, s);
+	else
+		step_undone(ctx, s);
+	if (a->done.rc == 0 && s->ch.to == QPS_RESET)
+		at_home(ctx, rec);
+	free(s);
+	admin_answered(ctx, rec);
+}
+
+/* @return the worker's answer; s->late: late_step() will say how it ends, and frees the step. */
+static int
+ask_step(struct admin *adm, struct step *s)
+{
+	struct admin_qp *rec = s->rec;
+	const struct ask_request q = { .worker = rec->worker,
+		.msg = { .type = MBOX_QP_MODIFY,
+			.modify = { rec->qp, &s->ch.attr,
+				s->ch.mask | (s->moves ? QP_ATTR_STATE : 0) } } };
+	struct ask *a = ask_send(adm->env, &q);
+	const int rc = a == NULL ? -EBUSY : ask_wait(adm->env, a);
+
+	s->late = rc == -ETIMEDOUT;
+	if (s->late) {
+		rec->pending = true;
+		ask_forget(a, late_step, adm, s);
+	} else if (a != NULL) {
+		ask_release(adm->env, a);
+	}
+	return rc;
+}
+
 /* On the worker, or, for a QP that stays in RESET, here. */
 static int
-carry_out(struct admin *adm, struct admin_qp *rec, const struct qp_attr *attr, uint32_t mask,
-	int16_t old_port, struct refusal *r)
+carry_out(struct admin *adm, struct step *s, struct refusal *r)
 {
-	struct ask_request q = { .msg = { .type = MBOX_QP_MODIFY,
-					 .modify = { rec->qp, attr, mask } } };
-	const bool moves = (mask & QP_ATTR_PORT) != 0 && rec->attached && rec->port != old_port;
+	struct admin_qp *rec = s->rec;
+	const struct qp_attr *attr = &s->ch.attr;
+	const bool leaves =
+		(s->ch.mask & QP_ATTR_PORT) != 0 && rec->attached && rec->port != s->port;
 	struct flushing f = { 0 };
 	struct refusal ignored;
 	int rc;
 
 	if (!rec->attached && attr->qp_state == QPS_RESET) {
-		qp_apply(rec->qp, attr, mask);
+		qp_apply(rec->qp, attr, s->ch.mask | QP_ATTR_STATE);
 		return 0;
 	}
 	/* Its end was begun, and a worker was late: all that can follow is RESET, or its end. */
 	if (!rec->attached && admin_state(rec) > QPS_INIT)
 		return refuse(r, EBUSY, "QP %u is about to be destroyed: only RESET is possible",
 			rec->qpn);
-	if (moves) {
+	if (leaves) {
 		rc = hand_over(adm, rec, false, r);
 		if (rc != 0)
 			return rc;
@@ -144,9 +263,8 @@ carry_out(struct admin *adm, struct admin_qp *rec, const struct qp_attr *attr, u
 		if (rc != 0)
 			return rc;
 	}
-	q.worker = rec->worker;
 	do {
-		rc = ask_and_wait(adm->env, &q);
+		rc = ask_step(adm, s);
 	} while (ask_again(adm, &f, rc));
 	if (rc == 0)
 		return 0;
@@ -190,20 +308,6 @@ take_path(struct admin *adm, struct admin_qp *rec, struct qp_attr *attr, struct 
 	return rc;
 }
 
-/* A path that was refused took the neighbour's place of the one in use. */
-static void
-resolve_again(struct admin *adm, struct admin_qp *rec, enum qp_state from, uint32_t mask)
-{
-	if ((mask & QP_ATTR_AV) != 0 && from >= QPS_RTR && from <= QPS_SQD)
-		admin_path_resolve_again(
-			adm, &(struct admin_way){ "ah_attr", &rec->ah, rec->port, &rec->link,
-				     &rec->attr.path, &rec->attr.path_resolved });
-	else if ((mask & QP_ATTR_AV) != 0)
-		neigh_leave(adm->net, &rec->link);
-	if ((mask & QP_ATTR_ALT_PATH) != 0)
-		admin_alternate_again(adm, rec);
-}
-
 static int
 check_values(struct admin *adm, const struct admin_qp *rec, const struct conf_qp *conf,
 	enum qp_state from, uint32_t mask, struct refusal *r)
@@ -229,24 +333,6 @@ check_values(struct admin *adm, const struct admin_qp *rec, const struct conf_qp
 			"first",
 			rec->qpn, rec->mcasts_n, rec->mcasts_n == 1 ? "" : "s",
 			adm->env->w.conf->ports[rec->port].name);
-	return 0;
-}
-
-/* Behind RESET the QP is the control lcore's again; the worker has forgotten posted work. */
-static int
-back_home(struct admin *adm, struct admin_qp *rec, struct refusal *r)
-{
-	int rc = rec->attached ? hand_over(adm, rec, false, r) : 0;
-
-	if (rc != 0)
-		return rc;
-	admin_rings_attach(rec);
-	neigh_leave(adm->net, &rec->link);
-	admin_alternate_forget(adm, rec);
-	rec->attr.path_resolved = false;
-	rec->fatal = (struct admin_fatal){ 0 };
-	rec->last_event = (struct event_last){ 0 };
-	adm->up.left(adm->up.ctx, rec, ADMIN_END_RESET);
 	return 0;
 }
 
@@ -279,39 +365,50 @@ admin_walk_plan(struct admin *adm, struct admin_qp *rec, const struct conf_qp *c
 	return rc == 0 ? admin_alternate_take(adm, rec, conf, ch, r) : rc;
 }
 
+static struct step
+step_of(struct admin_qp *rec, enum qp_state to, uint32_t mask)
+{
+	const enum qp_state from = admin_state(rec);
+
+	return (struct step){ .rec = rec,
+		.ch = { .from = from, .to = to, .mask = mask },
+		.mask = mask,
+		/* One that stays must not be brought back from an ERR still unknown here. */
+		.moves = to != from || to == QPS_RESET,
+		.ah = rec->ah,
+		.alt_ah = rec->alt_ah,
+		.port = rec->port,
+		.alt_port = rec->alt_port,
+		.alt_given = rec->alt_given };
+}
+
 int
 admin_walk_step(struct admin *adm, struct admin_qp *rec, const struct conf_qp *conf,
 	enum qp_state to, uint32_t mask, struct refusal *r)
 {
-	struct admin_change ch = { .from = admin_state(rec), .to = to, .mask = mask };
-	const struct conf_ah old_ah = rec->ah, old_alt = rec->alt_ah;
-	const int16_t old_port = rec->port, old_alt_port = rec->alt_port;
-	const uint64_t old_given = rec->alt_given;
-	/* A QP that stays where it is must not be brought back from an ERR still unknown here. */
-	const bool moves = to != ch.from || to == QPS_RESET;
-	int rc;
+	struct step *s;
+	int rc = 0;
 
 	/* Its worker may have it, or get it: neither place nor attributes are ours to change. */
 	if (rec->pending)
 		return admin_refuse_pending(rec, r);
-	rc = admin_walk_plan(adm, rec, conf, &ch, r);
-	if (rc == 0)
-		rc = carry_out(
-			adm, rec, &ch.attr, ch.mask | (moves ? QP_ATTR_STATE : 0), old_port, r);
-	if (rc != 0) {
-		rec->ah = old_ah;
-		rec->port = old_port;
-		rec->alt_ah = old_alt;
-		rec->alt_port = old_alt_port;
-		rec->alt_given = old_given;
-		resolve_again(adm, rec, ch.from, mask);
+	if (rec->attached && admin_state(rec) == QPS_RESET) /* a worker was late */
+		rc = back_home(adm, rec, r);
+	if (rc != 0)
 		return rc;
-	}
-	rec->attr = ch.attr;
-	if (moves)
-		rec->state_ns = adm->env->now;
-	rec->alt_loaded |= (mask & QP_ATTR_ALT_PATH) != 0;
-	admin_alternate_sync(adm, rec);
-	rec->given |= mask & ~(uint32_t)(QP_ATTR_STATE | QP_ATTR_CUR_STATE);
-	return to == QPS_RESET ? back_home(adm, rec, r) : 0;
+	s = malloc(sizeof(*s));
+	if (s == NULL)
+		return refuse(r, ENOMEM, "out of memory");
+	*s = step_of(rec, to, mask);
+	rc = admin_walk_plan(adm, rec, conf, &s->ch, r);
+	if (rc == 0)
+		rc = carry_out(adm, s, r);
+	if (s->late)
+		return rc;
+	if (rc == 0)
+		step_done(adm, s);
+	else
+		step_undone(adm, s);
+	free(s);
+	return rc == 0 && to == QPS_RESET ? back_home(adm, rec, r) : rc;
 }
