@@ -63,11 +63,13 @@ free_slot(struct asks *a)
 	return NULL;
 }
 
-/* Fill a free slot; `m` gets what it is sent with. */
+/* Take a free slot, and fill it; `m` gets what it is sent with. */
 static void
 fill(struct env *env, struct ask *s, const struct ask_request *q, struct mbox_msg *m)
 {
 	*m = q->msg;
+	s->state = ASK_SENT; /* who answers late while we wait for room may ask, too */
+	env->asks.busy++;
 	s->turn++;
 	s->worker = q->worker;
 	s->late = NULL;
@@ -97,11 +99,11 @@ ask_send(struct env *env, const struct ask_request *q)
 	}
 	fill(env, s, q, &m);
 	while (mbox_send_down(env->w.workers[q->worker].mbox, &m) != 0) {
-		if (!ask_patience_turn(env, &p))
+		if (!ask_patience_turn(env, &p)) {
+			ask_release(env, s);
 			return NULL;
+		}
 	}
-	s->state = ASK_SENT;
-	env->asks.busy++;
 	return s;
 }
 
@@ -114,10 +116,10 @@ ask_try(struct env *env, const struct ask_request *q)
 	if (s == NULL)
 		return NULL;
 	fill(env, s, q, &m);
-	if (mbox_send_down(env->w.workers[q->worker].mbox, &m) != 0)
+	if (mbox_send_down(env->w.workers[q->worker].mbox, &m) != 0) {
+		ask_release(env, s);
 		return NULL;
-	s->state = ASK_SENT;
-	env->asks.busy++;
+	}
 	return s;
 }
 
@@ -218,6 +220,7 @@ static void
 take_done(struct env *env, const struct mbox_msg *m)
 {
 	struct ask *s = &env->asks.slot[m->cookie & (ASK_SLOTS - 1)];
+	struct ask late;
 
 	if (m->type != MBOX_DONE || m->cookie == 0 || s->turn != m->cookie >> SLOT_BITS)
 		return;
@@ -226,9 +229,10 @@ take_done(struct env *env, const struct mbox_msg *m)
 	if (s->state == ASK_SENT) {
 		s->state = ASK_DONE;
 	} else if (s->state == ASK_FORGOTTEN) {
-		if (s->late != NULL)
-			s->late(s->late_ctx, s);
-		ask_release(env, s);
+		late = *s;
+		ask_release(env, s); /* what follows from the answer may be a question */
+		if (late.late != NULL)
+			late.late(late.late_ctx, &late);
 	}
 }
 

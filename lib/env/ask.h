@@ -34,7 +34,7 @@ struct ask {
 	uint16_t worker;
 	uint32_t turn;         /* makes cookies of one slot different */
 	struct mbox_done done; /* the answer; its rc is 0 or -errno */
-	/* FORGOTTEN: called with rc when the DONE comes after all; may be NULL. */
+	/* FORGOTTEN: called when the DONE comes after all, with a copy of the slot; may be NULL. */
 	void (*late)(void *ctx, struct ask *a);
 	void *late_ctx;
 	void *arg;
@@ -85,7 +85,7 @@ int ask_and_wait(struct env *env, const struct ask_request *q);
 int ask_and_answer(struct env *env, const struct ask_request *q, struct mbox_done *done);
 /**
  * Nobody waits: the slot frees itself.
- * @param late called before that with `ctx` and the slot, whose `arg` it may read; NULL: nobody.
+ * @param late called then with `ctx` and what was in the slot, `arg` and `done`; NULL: nobody.
  */
 void ask_forget(struct ask *a, void (*late)(void *ctx, struct ask *a), void *ctx, void *arg);
 /** A wait begins. */

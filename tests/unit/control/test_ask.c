@@ -196,6 +196,75 @@ what_is_forgotten_frees_itself(void **state UNUSED)
 	mbox_destroy(&mbox);
 }
 
+static struct ask *between;
+static bool asked_between;
+
+/* A message leaves the full queue, and whoever runs meanwhile has a question, too. */
+static void
+ask_between(void *ctx UNUSED)
+{
+	struct mbox_msg m;
+
+	now += ASK_TIMEOUT_NS;
+	if (asked_between)
+		return;
+	asked_between = true;
+	assert_int_equal(mbox_recv_down(&mbox, &m, 1), 1);
+	between = ask_send(&env, &sync_request);
+}
+
+/* The last slot is that of who waits for room in the queue, and nobody else's. */
+static void
+a_slot_has_one_owner(void **state UNUSED)
+{
+	struct ask *a;
+
+	begin(ASK_SLOTS - 1);
+	asked_between = false;
+	env.w.pump = ask_between;
+	for (uint32_t i = 0; i < ASK_SLOTS - 1; i++)
+		assert_non_null(ask_send(&env, &sync_request));
+	assert_false(asked_between);
+	a = ask_send(&env, &sync_request);
+	assert_true(asked_between);
+	assert_null(between); /* there was none left */
+	assert_non_null(a);
+	assert_int_equal(env.asks.busy, ASK_SLOTS);
+	mbox_destroy(&mbox);
+}
+
+static void
+late_asks(void *ctx UNUSED, struct ask *a UNUSED)
+{
+	between = ask_send(&env, &sync_request);
+}
+
+/* An answer that comes late may lead to a question: the slot that it had is free for that. */
+static void
+a_late_answer_leaves_its_slot(void **state UNUSED)
+{
+	struct mbox_msg m;
+	struct ask *a;
+
+	begin(1024);
+	a = ask_send(&env, &sync_request);
+	assert_non_null(a);
+	ask_forget(a, late_asks, NULL, NULL);
+	for (uint32_t i = 1; i < ASK_SLOTS; i++)
+		assert_non_null(ask_send(&env, &sync_request));
+	between = NULL;
+	assert_int_equal(mbox_recv_down(&mbox, &m, 1), 1);
+	m.type = MBOX_DONE;
+	m.done = (struct mbox_done){ .rc = 0 };
+	assert_int_equal(mbox_send_done(&mbox, &m), 0);
+	assert_int_equal(ask_drain(&env), 1);
+	assert_non_null(between);
+	assert_int_equal(pumped, 0);
+	assert_int_equal(env.asks.busy, ASK_SLOTS);
+	assert_int_equal(between->state, ASK_SENT);
+	mbox_destroy(&mbox);
+}
+
 /* Only a request that may be tried again is put off; what is not one has to wait, or is refused. */
 static void
 only_a_request_is_put_off(void **state UNUSED)
@@ -218,6 +287,8 @@ main(void)
 		cmocka_unit_test(a_machine_that_stands_still),
 		cmocka_unit_test(a_long_wait_rests),
 		cmocka_unit_test(what_is_forgotten_frees_itself),
+		cmocka_unit_test(a_slot_has_one_owner),
+		cmocka_unit_test(a_late_answer_leaves_its_slot),
 		cmocka_unit_test(only_a_request_is_put_off),
 	};
 
