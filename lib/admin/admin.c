@@ -19,6 +19,7 @@ admin_init(struct admin *adm)
 {
 	TAILQ_INIT(&adm->mcasts);
 	TAILQ_INIT(&adm->unwanted);
+	STAILQ_INIT(&adm->owed);
 	memset(adm->mcasts_left, true, sizeof(adm->mcasts_left));
 	adm->slots = calloc(adm->env->w.qps->entries, sizeof(adm->slots[0]));
 	return adm->slots != NULL ? 0 : -ENOMEM;
@@ -68,6 +69,13 @@ admin_refuse_pending(const struct admin_qp *rec, struct refusal *r)
 {
 	return refuse(r, EBUSY, "QP %u: worker %u has not answered the request before", rec->qpn,
 		rec->worker);
+}
+
+int
+admin_refuse_owed(const struct admin_qp *rec, struct refusal *r)
+{
+	return refuse(r, EBUSY,
+		"QP %u has moved, and a worker takes no messages: its queue is full", rec->qpn);
 }
 
 static void
@@ -121,6 +129,7 @@ drop(struct admin *adm, struct admin_qp *rec)
 	if (rec->unwanted)
 		TAILQ_REMOVE(&adm->unwanted, rec, of_unwanted);
 	rec->unwanted = false;
+	admin_owed_forget(adm, rec);
 	rec->doomed = true;
 	if (rec->holds == 0)
 		release(adm, rec);
@@ -144,6 +153,8 @@ admin_destroy(struct admin *adm, struct admin_qp *rec, struct refusal *r)
 {
 	if (rec->pending)
 		return admin_refuse_pending(rec, r);
+	if ((rec->owed & ADMIN_OWED_UNPARK) != 0 && !admin_owed_settle(adm, rec))
+		return admin_refuse_owed(rec, r);
 	if (rec->attached) {
 		const int rc = admin_walk_detach(adm, rec, r);
 

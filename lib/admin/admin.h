@@ -90,6 +90,7 @@ struct admin_qp {
 	bool pending;         /* ATTACH, MODIFY, DETACH, RELEASE or ADOPT is not answered yet */
 	bool mac_missed;      /* ... a path's MAC is new since */
 	uint8_t move_to;      /* RELEASE: where the QP goes then */
+	uint8_t owed;         /* ADMIN_OWED_*: what workers could not be told */
 	bool trace;
 	bool failed;         /* since RESET, and that is in the post-mortem */
 	ns_t state_ns;       /* qp_modify moved it to its state; 0: it was made in it */
@@ -154,6 +155,7 @@ struct admin {
 	bool mcasts_left[CONF_MAX_PORTS]; /* since the device was told, or it never was */
 	TAILQ_HEAD(, admin_qp) unwanted;  /* admin_end_later() */
 	ns_t unwanted_at;                 /* not tried again before */
+	STAILQ_HEAD(, admin_owed) owed;   /* admin_owed.c */
 	uint32_t fold_at;                 /* admin_fold_poll(): the next slot */
 	uint32_t fold_left;               /* slots that it has still to look at */
 	uint32_t worker_qps[ENV_MAX_WORKERS];
@@ -208,6 +210,8 @@ int admin_place(struct admin *adm, struct admin_qp *rec, struct refusal *r);
 enum qp_state admin_state(const struct admin_qp *rec);
 /** A worker has not answered, so that nobody knows whose the QP is. @return -EBUSY. */
 int admin_refuse_pending(const struct admin_qp *rec, struct refusal *r);
+/** Workers could not be told that it has moved. @return -EBUSY. */
+int admin_refuse_owed(const struct admin_qp *rec, struct refusal *r);
 /** The worker has answered, and has the QP: it is told of what is new since. */
 void admin_answered(struct admin *adm, struct admin_qp *rec);
 /**
@@ -226,7 +230,27 @@ int admin_trace_all(struct admin *adm, bool on, uint32_t *n, struct refusal *r);
  */
 int admin_new_mac(struct admin *adm, struct neigh_link *link);
 
+/* admin_owed.c */
+enum {
+	ADMIN_OWED_ADOPT = 1, /* its worker let go of it, and nobody has it: pending */
+	ADMIN_OWED_UNPARK = 2,
+	ADMIN_OWED_POSTED = 4,
+	ADMIN_OWED_RECEIVES = 8
+};
+/** A worker's queue is full: it is told as soon as there is room. */
+void admin_owe(struct admin *adm, struct admin_qp *rec, uint8_t what);
+/** @return is nothing owed (any more)? */
+bool admin_owed_settle(struct admin *adm, struct admin_qp *rec);
+/** Some of those for whom there is room by now. @return how many. */
+uint32_t admin_owed_poll(struct admin *adm);
+/** The QP goes. */
+void admin_owed_forget(struct admin *adm, struct admin_qp *rec);
+/** Its worker looks at what was posted, now or later. @param what POSTED or RECEIVES. */
+void admin_ring(struct admin *adm, struct admin_qp *rec, uint8_t what);
+
 /* admin_move.c */
+/** One that nobody could be told to adopt: its old owner has it again. @return is it told? */
+bool admin_move_back(struct admin *adm, struct admin_qp *rec);
 /**
  * To another worker, while packets come and go: their order is kept. @return 0 or a refusal.
  * Cost: round trips to every worker.

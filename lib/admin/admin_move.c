@@ -10,23 +10,18 @@
 
 /* Nobody waits: whatever is sent to the worker later comes behind it. */
 static void
-tell(struct env *env, uint8_t type, uint32_t worker, struct qp *qp)
+unpark(struct admin *adm, struct admin_qp *rec)
 {
-	const struct ask_request q = { .worker = (uint16_t)worker,
-		.msg = { .type = type, .qp.qp = qp } };
-	struct ask *a = ask_send(env, &q);
+	for (uint32_t w = 0; w < adm->env->w.workers_n; w++) {
+		const struct ask_request q = { .worker = (uint16_t)w,
+			.msg = { .type = MBOX_QP_UNPARK, .qp.qp = rec->qp } };
+		struct ask *a = ask_send(adm->env, &q);
 
-	if (a != NULL)
-		ask_forget(a, NULL, NULL, NULL);
-	else
-		log_error("QP %u: worker %u was not told that it moves", qp_number(qp), worker);
-}
-
-static void
-unpark(struct env *env, struct qp *qp)
-{
-	for (uint32_t w = 0; w < env->w.workers_n; w++)
-		tell(env, MBOX_QP_UNPARK, w, qp);
+		if (a != NULL)
+			ask_forget(a, NULL, NULL, NULL);
+		else
+			admin_owe(adm, rec, ADMIN_OWED_UNPARK);
+	}
 }
 
 static void
@@ -48,7 +43,7 @@ late_adopt(void *ctx, struct ask *a)
 	if (a->done.rc == 0)
 		moved(adm, rec, rec->move_to);
 	admin_answered(adm, rec);
-	unpark(adm->env, rec->qp);
+	unpark(adm, rec);
 }
 
 static struct ask *
@@ -74,6 +69,27 @@ ask_one_to_adopt(struct admin *adm, struct admin_qp *rec)
 	return ask_adopt(adm, rec, rec->worker);
 }
 
+/* Neither can be told: the old one is, as soon as there is room. */
+static void
+owe_adopt(struct admin *adm, struct admin_qp *rec)
+{
+	rec->pending = true;
+	admin_owe(adm, rec, ADMIN_OWED_ADOPT);
+}
+
+bool
+admin_move_back(struct admin *adm, struct admin_qp *rec)
+{
+	const struct ask_request q = { .worker = rec->worker,
+		.msg = { .type = MBOX_QP_ADOPT, .qp.qp = rec->qp } };
+	struct ask *a = ask_try(adm->env, &q);
+
+	rec->move_to = rec->worker;
+	if (a != NULL)
+		ask_forget(a, late_adopt, adm, rec);
+	return a != NULL;
+}
+
 static void
 late_release(void *ctx, struct ask *a)
 {
@@ -81,14 +97,17 @@ late_release(void *ctx, struct ask *a)
 	struct admin_qp *rec = a->arg;
 	struct ask *b = a->done.rc == 0 ? ask_one_to_adopt(adm, rec) : NULL;
 
-	if (a->done.rc != 0)
-		admin_quiet_cancel(adm);
 	if (b != NULL) {
 		ask_forget(b, late_adopt, adm, rec);
 		return;
 	}
+	if (a->done.rc == 0) {
+		owe_adopt(adm, rec);
+		return;
+	}
+	admin_quiet_cancel(adm);
 	admin_answered(adm, rec);
-	unpark(adm->env, rec->qp);
+	unpark(adm, rec);
 }
 
 /* To every worker but the owner. */
@@ -151,6 +170,8 @@ adopt(struct admin *adm, struct admin_qp *rec, uint32_t to, struct refusal *r)
 		ask_forget(a, late_adopt, adm, rec);
 	} else if (a != NULL) {
 		ask_release(adm->env, a);
+	} else {
+		owe_adopt(adm, rec);
 	}
 	if (rc == 0 && asked != to)
 		rc = -EBUSY;
@@ -158,13 +179,15 @@ adopt(struct admin *adm, struct admin_qp *rec, uint32_t to, struct refusal *r)
 }
 
 static int
-check(struct admin *adm, const struct admin_qp *rec, uint32_t to, struct refusal *r)
+check(struct admin *adm, struct admin_qp *rec, uint32_t to, struct refusal *r)
 {
 	if (to >= adm->env->w.workers_n)
 		return refuse(r, EINVAL, "worker %u does not exist: the last one is %u", to,
 			adm->env->w.workers_n - 1);
 	if (rec->pending)
 		return admin_refuse_pending(rec, r);
+	if ((rec->owed & ADMIN_OWED_UNPARK) != 0 && !admin_owed_settle(adm, rec))
+		return admin_refuse_owed(rec, r);
 	if (rec->shared->owner != NULL)
 		return refuse(
 			r, ENOTSUP, "QP %u is an application's: it stays on its worker", rec->qpn);
@@ -180,7 +203,6 @@ check(struct admin *adm, const struct admin_qp *rec, uint32_t to, struct refusal
 int
 admin_move(struct admin *adm, struct admin_qp *rec, uint32_t to, struct refusal *r)
 {
-	struct qp *qp = rec->qp;
 	int rc = check(adm, rec, to, r);
 
 	if (rc != 0 || to == rec->worker)
@@ -207,7 +229,7 @@ admin_move(struct admin *adm, struct admin_qp *rec, uint32_t to, struct refusal 
 		rc = adopt(adm, rec, to, r);
 	}
 	if (!rec->pending)
-		unpark(adm->env, qp);
+		unpark(adm, rec);
 	return rc;
 }
 

@@ -198,6 +198,7 @@ control_poll(struct control *c, ns_t now)
 	work += connect_poll(&c->connect);
 	env_turn_piece(t, "connections");
 	work += admin_stock_poll(&c->admin);
+	work += admin_owed_poll(&c->admin);
 	work += admin_end_poll(&c->admin);
 	work += object_late_poll(&c->objects);
 	admin_mcast_poll(&c->admin);

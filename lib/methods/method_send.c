@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "ask.h"
 #include "admin_ah.h"
 #include "methods.h"
 #include "method_mw.h"
@@ -398,12 +397,7 @@ post_one(struct rpc_call *call, void *queue, const void *wr, struct refusal *r)
 static void
 ring_doorbell(struct methods *ctx, void *queue)
 {
-	const struct admin_qp *rec = queue;
-	const struct ask_request q = { .worker = rec->worker,
-		.msg = { .type = MBOX_QP_POSTED, .qp.qp = rec->qp } };
-
-	if (rec->attached)
-		ask_and_wait(ctx->env, &q);
+	admin_ring(ctx->admin, queue, ADMIN_OWED_POSTED);
 }
 
 static int

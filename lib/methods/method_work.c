@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "ask.h"
 #include "methods.h"
 #include "method_sge.h"
 #include "wall.h"
@@ -144,13 +143,11 @@ post_one(struct rpc_call *call, void *queue, const void *wr, struct refusal *r)
 static void
 tell_receives(struct methods *ctx, void *queue)
 {
-	const struct admin_qp *rec = queue;
-	const struct ask_request q = { .worker = rec->worker,
-		.msg = { .type = MBOX_QP_RECEIVES, .qp.qp = rec->qp } };
+	struct admin_qp *rec = queue;
 
 	atomic_thread_fence(memory_order_seq_cst);
-	if (rec->attached && (admin_state(rec) == QPS_ERR || rec->shared->knobs.resp_credits != 0))
-		ask_and_wait(ctx->env, &q);
+	if (admin_state(rec) == QPS_ERR || rec->shared->knobs.resp_credits != 0)
+		admin_ring(ctx->admin, rec, ADMIN_OWED_RECEIVES);
 }
 
 static json_t *

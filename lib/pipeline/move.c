@@ -46,10 +46,16 @@ replay(struct worker *w)
 	}
 }
 
+static bool
+keeps_another(const struct worker *w, const struct qp *qp)
+{
+	return w->moving.qp != NULL && w->moving.qp != qp;
+}
+
 int
 pipeline_move_park(struct worker *w, struct qp *qp, uint32_t to)
 {
-	if (w->moving.qp != NULL && w->moving.qp != qp)
+	if (keeps_another(w, qp))
 		return -EBUSY;
 	w->moving.qp = qp;
 	w->moving.to = (uint8_t)to;
@@ -120,6 +126,8 @@ pipeline_move_release(struct worker *w, struct qp *qp, uint32_t to)
 	uint8_t port = w->port_of[qp->out];
 	int rc;
 
+	if (keeps_another(w, qp)) /* before it lets go of anything */
+		return -EBUSY;
 	handed_serve(w);
 	/* What it sends from now on goes through another queue: this one's comes first. */
 	stage_tx(w);

@@ -288,6 +288,27 @@ QP_11_SQE_is_not_left_unknowingly(void **state)
 	bed_qp_gone(b, qp);
 }
 
+/* A worker that keeps another QP's packets aside lets go of none: this one's timer goes on. */
+static void
+a_release_that_is_refused(void **state)
+{
+	struct bed *b = *state;
+	struct qp *other = bed_qp(b, 0x20, 0x21);
+	struct mbox_msg m = { .type = MBOX_QP_PARK, .move = { other, 1 } };
+
+	assert_int_equal(bed_tell(b, &m), 0);
+	sends(b, 1);
+	m = (struct mbox_msg){ .type = MBOX_QP_RELEASE, .move = { b->qp, 1 } };
+	assert_int_equal(bed_tell(b, &m), -EBUSY);
+	expect_silence(b);
+	b->now += 10 * TIME_NS_PER_S;
+	bed_turns(b);
+	expect_packet(b, OP_RC_SEND_ONLY, S, 8);
+	m = (struct mbox_msg){ .type = MBOX_QP_UNPARK, .qp.qp = other };
+	assert_int_equal(bed_tell(b, &m), 0);
+	bed_qp_gone(b, other);
+}
+
 /*
  * QP-18: a QP that was detached or released is on no list of this worker. What the control lcore
  * asks for before it hears of that puts it on none.
@@ -343,6 +364,7 @@ main(void)
 		TEST(REQ_CLS_F_01_full_for_a_fault),
 		TEST(AE_12_traced_path),
 		TEST(QP_11_SQE_is_not_left_unknowingly),
+		TEST(a_release_that_is_refused),
 		TEST(QP_18_asked_too_late),
 	};
 
