@@ -324,6 +324,27 @@ has_room(const struct broker *b)
 	return broker_left(b) < BROKER_LEFT_MAX && broker_leaving(b) < BROKER_LEAVING_MAX;
 }
 
+/* Who waits for a descriptor would wake the control lcore again and again. */
+static void
+hear_listeners(struct rpc_server *s, bool hear)
+{
+	struct rpc_listener *const l[] = { &s->main, &s->clients_only };
+
+	for (uint32_t i = 0; i < ARRAY_LEN(l); i++) {
+		struct epoll_event e = { .events = hear ? EPOLLIN : 0, .data.ptr = l[i] };
+
+		if (l[i]->bound)
+			epoll_ctl(s->epoll_fd, EPOLL_CTL_MOD, l[i]->fd, &e);
+	}
+	s->accept_at = hear ? 0 : s->env->now + RPC_FULL_NS;
+}
+
+static bool
+is_full(int err)
+{
+	return err == EMFILE || err == ENFILE || err == ENOBUFS || err == ENOMEM;
+}
+
 static uint32_t
 accept_some(struct rpc_server *s, const struct rpc_listener *from)
 {
@@ -334,6 +355,12 @@ accept_some(struct rpc_server *s, const struct rpc_listener *from)
 		struct rpc_client as = { .limited = from == &s->clients_only };
 		struct refusal r;
 
+		if (fd < 0 && is_full(errno)) {
+			log_rated(&s->told_full, s->env->now, LOG_WARN,
+				"control socket %s: those who connect have to wait: %s", from->path,
+				strerror(errno));
+			hear_listeners(s, false);
+		}
 		if (fd < 0)
 			break;
 		as.peer = rpc_peer(fd);
@@ -401,6 +428,8 @@ rpc_server_poll(struct rpc_server *s)
 
 	if (s->broker == NULL)
 		return 0;
+	if (s->accept_at != 0 && s->env->now >= s->accept_at)
+		hear_listeners(s, true);
 	n = epoll_wait(s->epoll_fd, events, EVENTS, 0);
 	for (int i = 0; i < n; i++) {
 		void *from = events[i].data.ptr;

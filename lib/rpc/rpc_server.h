@@ -33,6 +33,8 @@
 #define RPC_ENDS_NS      (1500 * TIME_NS_PER_US)
 #define RPC_PUT_OFF_NS   (4 * TIME_NS_PER_S) /* a request that waits for something is refused */
 
+#define RPC_FULL_NS (100 * TIME_NS_PER_MS) /* between looks for a descriptor to accept with */
+
 #define RPC_FDS_MAX BROKER_OUT_FDS
 
 struct app;
@@ -131,10 +133,12 @@ struct rpc_server {
 	struct rpc_admission admission;
 	struct log_rate told_slow;
 	struct log_rate told_lost;
+	struct log_rate told_full;
 	uint32_t followers;
 	int epoll_fd;
 	struct rpc_listener main;
 	struct rpc_listener clients_only; /* control.client_socket */
+	ns_t accept_at;                   /* nobody is accepted before; 0: at any time */
 };
 
 /** @param srv all zero. */

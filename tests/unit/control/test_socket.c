@@ -6,12 +6,14 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "control_state.h"
 #include "rpc_server.h"
 
 static void
@@ -318,6 +320,37 @@ waiting_for_work(void **state UNUSED)
 	close(fd);
 }
 
+/* Whoever comes meanwhile waits, the control lcore does not turn for it, and takes it later. */
+static void
+no_descriptor_for_another(void **state UNUSED)
+{
+	const int fd = client(), next = dup(fd);
+	struct pollfd p = { .fd = control_wait_fd(fake.c), .events = POLLIN };
+	struct rlimit old, none;
+
+	assert_true(next > fd);
+	close(next);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
+	none = old;
+	none.rlim_cur = (rlim_t)next;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	assert_int_equal(poll(&p, 1, 0), 1);
+	turn();
+	assert_int_equal(poll(&p, 1, 0), 0);
+	turn();
+	assert_int_equal(fake.c->server.n, 0);
+	/* Not for the first look, but for one of the next. */
+	fake.now += TIME_NS_PER_S;
+	turn();
+	turn();
+	assert_int_equal(poll(&p, 1, 0), 0);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+	fake.now += TIME_NS_PER_S;
+	ask(fd, 1, "version");
+	expect_id(fd, 1);
+	close(fd);
+}
+
 static void
 a_second_instance_is_turned_away(void **state UNUSED)
 {
@@ -378,6 +411,7 @@ main(void)
 		WITH_SOCKET(replies_longer_than_the_sockets_buffer),
 		cmocka_unit_test(a_reply_longer_than_all_that_may_wait),
 		WITH_SOCKET(waiting_for_work),
+		WITH_SOCKET(no_descriptor_for_another),
 		WITH_SOCKET(a_second_instance_is_turned_away),
 		cmocka_unit_test(a_stale_socket_is_replaced),
 		cmocka_unit_test(a_file_that_is_no_socket_stays),
