@@ -4,12 +4,13 @@
 
 /**
  * May an entry be added that nobody promised room for? Every READ or ATOMIC that the responder can
- * still accept has its place, and so has the NAK that ends everything.
+ * still accept has its place, also once max_dest_rd_atomic is the greatest that it may become, and
+ * so has the NAK that ends everything.
  */
 static bool
 has_room(const struct resp_answers *q, const struct responder *r)
 {
-	int32_t promised = (int32_t)r->max_dest_rd_atomic - r->unfinished;
+	int32_t promised = (int32_t)r->saved_n - r->unfinished;
 
 	return q->count + (promised > 0 ? promised : 0) + 1 < q->cap;
 }

@@ -43,7 +43,7 @@ struct resp_answers {
 	struct resp_answer *slot; /* `cap` of them */
 	uint8_t head;
 	uint8_t count;
-	uint8_t cap;  /* at least max_dest_rd_atomic + 2 */
+	uint8_t cap;  /* at least responder.saved_n + 2 */
 	uint8_t peer; /* the owner's: whose turn answers wait for */
 };
 

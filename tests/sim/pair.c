@@ -206,7 +206,7 @@ set_attributes(struct sim *s, struct end *e, bool credits)
 	r->knobs |= rarely(g, 4) ? RESP_KNOB_IMM_LOC : 0;
 	r->knobs |= rarely(g, 4) ? RESP_KNOB_EVENT_WITH_CQE : 0;
 	e->answers = (struct resp_answers){ .slot = e->answer,
-		.cap = (uint8_t)(r->max_dest_rd_atomic + range(g, 2, 8)) };
+		.cap = (uint8_t)(r->saved_n + range(g, 2, 8)) };
 }
 
 static void

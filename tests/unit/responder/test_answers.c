@@ -278,6 +278,32 @@ RESP_DUP_11_promised_room(void **state)
 }
 
 /* The NAK has the PSN of the response that it replaces, and nothing follows. */
+/*
+ * The same of those that may be accepted once max_dest_rd_atomic is greater, as it may become in
+ * SQD: duplicates that came before do not have their places.
+ */
+static void
+RESP_DUP_11_room_for_more(void **state)
+{
+	struct queue t;
+
+	(void)state;
+	init(&t);
+	t.s.r.max_dest_rd_atomic = 1;
+	OWE(&t, FETCH_ADD(E));
+	EXPECT(&t, RESULT(E, 1));
+	OWE(&t, READ(E + 1, 4 * PMTU));
+	EXPECT(&t, FIRST(E + 1, 2), MIDDLE(E + 2, 2), MIDDLE(E + 3, 2), LAST(E + 4, 2));
+	assert_int_equal(OWE(&t, FETCH_ADD(E)), OWED_QUEUED);
+	for (uint32_t i = 1; i < 5; i++)
+		OWE(&t, .op = OP_RC_READ_REQUEST, .psn = E + i, .va = MR_VA + (i - 1) * PMTU,
+			.rkey = MR_RKEY, .dma_len = 8);
+	t.s.r.max_dest_rd_atomic = 4;
+	for (uint32_t i = 5; i < 9; i++)
+		assert_int_equal(OWE(&t, READ(E + i, PMTU)), OWED_QUEUED);
+	assert_int_equal(t.s.r.unfinished, 4);
+}
+
 static void
 RESP_NAK_03_region_lost_RESP_DUP_08_never_for_a_duplicate(void **state)
 {
@@ -357,6 +383,7 @@ main(void)
 		cmocka_unit_test(RESP_DUP_04_a_part_of_what_was_sent),
 		cmocka_unit_test(RESP_DUP_06_result_stands_here_once),
 		cmocka_unit_test(RESP_DUP_11_promised_room),
+		cmocka_unit_test(RESP_DUP_11_room_for_more),
 		cmocka_unit_test(RESP_NAK_03_region_lost_RESP_DUP_08_never_for_a_duplicate),
 		cmocka_unit_test(QP_05_cleared),
 		cmocka_unit_test(WIRE_11_around),
