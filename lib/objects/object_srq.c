@@ -57,6 +57,26 @@ memory_put(const struct object_srq *srq, struct memory *m)
 		mem_area_destroy(&m->area);
 }
 
+/* A worker may be at it. There is one such at most: another move waits for the workers first. */
+static void
+old_keep(struct object_srq *srq, const struct memory *m)
+{
+	srq->has_old = true;
+	srq->old_area = m->area;
+	srq->old_place = m->place;
+}
+
+/* No worker is at it any more. */
+static void
+old_put(struct object_srq *srq)
+{
+	struct memory m = { .area = srq->old_area, .place = srq->old_place };
+
+	if (srq->has_old)
+		memory_put(srq, &m);
+	srq->has_old = false;
+}
+
 static struct memory
 memory_of(const struct object_srq *srq)
 {
@@ -244,16 +264,15 @@ grow(struct objects *objs, struct object_srq *srq, uint32_t max_wr, struct refus
 		memory_put(srq, &m);
 		return refuse(r, EBUSY, "srq \"%s\": a worker does not answer", srq->n.name);
 	}
+	old_put(srq);
 	ring_srq_move(&srq->q.ring, m.base, ring_entries(max_wr));
 	if (atomic_load(&srq->q.error))
 		ring_srq_fail(&srq->q.ring);
 	ring_srq_producer(&srq->q.ring, &srq->rq);
 	memory_set(srq, &m);
-	if (ask_all(objs->env) != 0)
-		log_error("srq \"%s\": the old ring is not given back: a worker did not answer",
-			srq->n.name);
-	else
-		memory_put(srq, &old);
+	old_keep(srq, &old);
+	if (ask_all(objs->env) == 0)
+		old_put(srq);
 	return 0;
 }
 
@@ -325,6 +344,7 @@ object_srq_destroy(struct objects *objs, struct object_srq *srq, struct refusal 
 		atomic_fetch_sub_explicit(&srq->cq->q.users, 1, memory_order_relaxed);
 	}
 	names_remove(&objs->srqs, &srq->n);
+	old_put(srq);
 	memory_put(srq, &m);
 	free(srq);
 	return 0;

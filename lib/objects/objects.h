@@ -96,6 +96,10 @@ struct object_srq {
 	struct object_xrcd *xrcd; /* of type XRC, else NULL */
 	struct object_cq *cq;     /* ... where its completions go */
 	bool hidden;              /* ... no request finds it any more */
+	/* The ring that it has left, and that a worker may still be at. */
+	bool has_old;
+	struct mem_area old_area;
+	struct owner_place old_place;
 };
 
 /** Upwards: what others have to hear. Set once, by the owner of the loop. */

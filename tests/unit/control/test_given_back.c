@@ -87,6 +87,62 @@ a_region_of_the_operator(void **state UNUSED)
 	assert_false(is_kept(base));
 }
 
+static uint32_t synced;
+
+/* They answer that they have left what was there before, and nothing more. */
+static void
+be_deaf_behind_the_first_sync(void)
+{
+	if (fake.seen[MBOX_SYNC] < synced + FAKE_WORKERS)
+		fake.hook = be_deaf_behind_the_first_sync;
+	else
+		fake_be_deaf();
+}
+
+static void
+grow_late(uint32_t max_wr)
+{
+	char params[64];
+
+	snprintf(params, sizeof(params), "{\"name\":\"s\",\"max_wr\":%u}", max_wr);
+	synced = fake.seen[MBOX_SYNC];
+	fake.hook = be_deaf_behind_the_first_sync;
+	json_decref(rpc_ok("srq_modify", params));
+	assert_true(fake.deaf);
+}
+
+static uint8_t *
+ring_of_s(void)
+{
+	struct refusal r;
+	uint8_t *base = object_srq_find(&fake.c->objects, "s", &r)->q.area.base;
+
+	memcpy(base + 4096 - sizeof(mark), mark, sizeof(mark));
+	return base + 4096 - sizeof(mark);
+}
+
+/* A worker may be taking from the ring that was left: it is given back when it can be no more. */
+static void
+rings_that_were_left(void **state UNUSED)
+{
+	const uint8_t *first, *second, *third;
+
+	json_decref(rpc_ok("srq_create", "{\"name\":\"s\",\"pd\":\"pd0\",\"max_wr\":4}"));
+	first = ring_of_s();
+	grow_late(8192);
+	second = ring_of_s();
+	assert_true(is_kept(first));
+	fake_hear_again();
+	grow_late(16384);
+	third = ring_of_s();
+	assert_false(is_kept(first));
+	assert_true(is_kept(second));
+	fake_hear_again();
+	json_decref(rpc_ok("srq_destroy", "{\"name\":\"s\"}"));
+	assert_false(is_kept(second));
+	assert_false(is_kept(third));
+}
+
 /* Its connection ends before that: its thread waits for the memory. */
 static void
 a_region_of_a_client(void **state UNUSED)
@@ -134,6 +190,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		WITH_SOCKET(a_region_of_the_operator),
+		WITH_SOCKET(rings_that_were_left),
 		WITH_SOCKET(a_region_of_a_client),
 	};
 
