@@ -175,6 +175,18 @@ a_region_of_a_client(void **state UNUSED)
 	close(memory);
 	while (TAILQ_FIRST(&fake.c->apps.all)->conn != NULL && time(NULL) < end)
 		turn();
+	/* The application goes yet: workers answer what it asked them, and fall silent again. */
+	for (unsigned int i = 0; i < 8; i++)
+		turn();
+	fake.deaf = false;
+	fake.env.pump(NULL);
+	fake_be_deaf();
+	while (fake.c->apps.n != 0 && time(NULL) < end)
+		turn();
+	assert_int_equal(fake.c->apps.n, 0);
+	assert_false(STAILQ_EMPTY(&fake.c->objects.late));
+	assert_int_equal(broker_ending(fake.c->server.broker), 0);
+	assert_int_equal(broker_conn_mapped(conn), BYTES);
 	fake_hear_again();
 	assert_true(STAILQ_EMPTY(&fake.c->objects.late));
 	while (places->places.used + places->places.operators != 0 && time(NULL) < end) {
