@@ -20,6 +20,7 @@
 
 #include "conf.h"
 #include "env.h"
+#include "log_rate.h"
 #include "net.h"
 #include "objects.h"
 #include "owner.h"
@@ -153,6 +154,8 @@ struct admin {
 	uint32_t qps_n;
 	TAILQ_HEAD(, admin_mcast) mcasts; /* admin_mcast.h */
 	bool mcasts_left[CONF_MAX_PORTS]; /* since the device was told, or it never was */
+	ns_t mcasts_at;                   /* devices that have refused are not told before */
+	struct log_rate told_mcasts;
 	TAILQ_HEAD(, admin_qp) unwanted;  /* admin_end_later() */
 	ns_t unwanted_at;                 /* not tried again before */
 	STAILQ_HEAD(, admin_owed) owed;   /* admin_owed.c */

@@ -12,6 +12,8 @@
 #include "qp_mcast.h"
 #include "wire_group.h"
 
+#define AGAIN_NS TIME_NS_PER_S
+
 enum { MAC = 6, KEPT_PART = 8 /* of a group's places: the operator's */ };
 
 static bool
@@ -288,13 +290,30 @@ admin_mcast_leave(struct admin *adm, struct admin_qp *rec)
 	}
 }
 
+/* What it can never do is not tried again. */
+static bool
+tell_device(struct admin *adm, uint32_t port)
+{
+	const int rc = filter(adm, (int16_t)port);
+
+	if (rc != 0)
+		log_rated(&adm->told_mcasts, adm->env->now, LOG_WARN,
+			"port \"%s\": its device does not take the MACs of its multicast groups, and "
+			"may not let in what is sent to them: %s",
+			adm->env->w.conf->ports[port].name, strerror(-rc));
+	return rc == 0 || rc == -ENOTSUP;
+}
+
 void
 admin_mcast_poll(struct admin *adm)
 {
+	if (adm->env->now < adm->mcasts_at)
+		return;
 	for (uint32_t i = 0; i < adm->env->w.conf->n_ports; i++) {
-		if (adm->mcasts_left[i])
-			filter(adm, (int16_t)i);
-		adm->mcasts_left[i] = false;
+		if (adm->mcasts_left[i] && !tell_device(adm, i))
+			adm->mcasts_at = adm->env->now + AGAIN_NS;
+		else
+			adm->mcasts_left[i] = false;
 	}
 }
 

@@ -5,9 +5,13 @@
  */
 #include "fake.h"
 
+#include <errno.h>
+
 #include <rte_mbuf.h>
 
 #include "be.h"
+#include "control_state.h"
+#include "log.h"
 
 #define MLD_AT 62 /* behind hop-by-hop options */
 #define TO_EX  4  /* RFC 3376, 4.2.12 */
@@ -22,6 +26,7 @@ static const uint8_t group[16] = { 0xff, 2, [11] = 1, 0xff, 0, 0, 1 };
 static struct {
 	uint8_t mac[MACS][6];
 	uint32_t n, calls, port;
+	int refuse; /* rc */
 } told;
 
 static int
@@ -32,7 +37,7 @@ port_groups(void *ctx UNUSED, uint32_t port, uint8_t (*macs)[6], uint32_t n)
 	told.n = n;
 	told.port = port;
 	told.calls++;
-	return 0;
+	return told.refuse;
 }
 
 static bool
@@ -78,6 +83,52 @@ the_device_lets_them_in(void **state UNUSED)
 	turn_after(0);
 	assert_int_equal(told.n, 3);
 	assert_true(lets_in(hosts) && lets_in(nodes) && lets_in(solicited));
+	fake_stop();
+}
+
+static uint32_t lines;
+
+static void
+count_lines(void *ctx UNUSED, enum log_level level, const char *line)
+{
+	lines += level <= LOG_WARN && strstr(line, "multicast") != NULL;
+}
+
+static void
+sink_nothing(void *ctx UNUSED, enum log_level level UNUSED, const char *line UNUSED)
+{
+}
+
+/* It hears no router's question meanwhile: somebody is told, and it is tried again. */
+static void
+a_device_that_refuses_them(void **state UNUSED)
+{
+	memset(&told, 0, sizeof(told));
+	told.refuse = -EIO;
+	fake_wire_groups = port_groups;
+	fake_start(NULL);
+	fake_wire_groups = NULL;
+	lines = 0;
+	log_set_sink(count_lines, NULL);
+	turn_after(0);
+	turn_after(0);
+	assert_int_equal(told.calls, 1);
+	assert_int_equal(lines, 1);
+	turn_after(TIME_NS_PER_S);
+	assert_int_equal(told.calls, 2);
+	told.refuse = 0;
+	for (unsigned int i = 0; i < 8; i++)
+		turn_after(TIME_NS_PER_S);
+	assert_int_equal(told.calls, 3);
+	/* What it cannot do it is not asked for again. */
+	told.refuse = -ENOTSUP;
+	fake.c->admin.mcasts_left[0] = true;
+	lines = 0;
+	for (unsigned int i = 0; i < 8; i++)
+		turn_after(TIME_NS_PER_S);
+	assert_int_equal(told.calls, 4);
+	assert_int_equal(lines, 1);
+	log_set_sink(sink_nothing, NULL);
 	fake_stop();
 }
 
@@ -131,6 +182,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_device_lets_them_in),
+		cmocka_unit_test(a_device_that_refuses_them),
 		cmocka_unit_test_setup_teardown(
 			solicited_nodes_are_told_of, fake_setup, fake_teardown),
 	};
