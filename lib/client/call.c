@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 
 #include "client_priv.h"
@@ -230,6 +231,28 @@ client_take_made_fd(struct context *ctx, const char *unmake, uint32_t handle)
 		return fd;
 	client_call(ctx, unmake, json_pack("{s:I}", "handle", (json_int_t)handle), -1, NULL);
 	return client_fail(EMFILE, "the channel's descriptor did not arrive");
+}
+
+int
+client_take_channel(struct context *ctx, const char *unmake, uint32_t handle, int *event_fd)
+{
+	struct epoll_event event = { .events = EPOLLIN }, end = { .events = EPOLLRDHUP };
+	const int events = client_take_made_fd(ctx, unmake, handle);
+	int fd;
+
+	if (events < 0)
+		return events;
+	fd = epoll_create1(EPOLL_CLOEXEC);
+	if (fd >= 0 && epoll_ctl(fd, EPOLL_CTL_ADD, events, &event) == 0 &&
+		epoll_ctl(fd, EPOLL_CTL_ADD, ctx->line.fd, &end) == 0) {
+		*event_fd = events;
+		return fd;
+	}
+	if (fd >= 0)
+		close(fd);
+	close(events);
+	client_call(ctx, unmake, json_pack("{s:I}", "handle", (json_int_t)handle), -1, NULL);
+	return client_fail(EMFILE, "no descriptor for the channel");
 }
 
 int

@@ -28,7 +28,8 @@ rl_create_comp_channel(struct rl_context *pub, struct rl_comp_channel **out)
 		ch->handle = (uint32_t)json_integer_value(json_object_get(result, "handle"));
 		json_decref(result);
 		ch->pub.context = pub;
-		ch->pub.fd = client_take_made_fd(ctx, "client_channel_destroy", ch->handle);
+		ch->pub.fd = client_take_channel(
+			ctx, "client_channel_destroy", ch->handle, &ch->event_fd);
 		if (ch->pub.fd < 0)
 			rc = ch->pub.fd;
 	}
@@ -40,6 +41,14 @@ rl_create_comp_channel(struct rl_context *pub, struct rl_comp_channel **out)
 	}
 	client_unlock(ctx);
 	return rc;
+}
+
+void
+client_channel_free(struct channel *ch)
+{
+	close(ch->pub.fd);
+	close(ch->event_fd);
+	free(ch);
 }
 
 int
@@ -55,8 +64,7 @@ rl_destroy_comp_channel(struct rl_comp_channel *pub)
 	client_lock(ctx);
 	TAILQ_REMOVE(&ctx->channels, ch, all);
 	client_unlock(ctx);
-	close(ch->pub.fd);
-	free(ch);
+	client_channel_free(ch);
 	return 0;
 }
 
@@ -145,7 +153,7 @@ rl_get_cq_event(struct rl_comp_channel *pub, struct rl_cq **out, void **cq_conte
 	int rc;
 
 	do {
-		rc = client_fd_wait(ctx, pub->fd, pub->fd);
+		rc = client_fd_wait(ctx, ch->event_fd, pub->fd);
 		if (rc != 0)
 			return rc;
 		client_lock(ctx);

@@ -112,6 +112,7 @@ struct mw {
 
 struct channel {
 	struct rl_comp_channel pub;
+	int event_fd; /* what pub.fd watches, beside the connection's end */
 	TAILQ_ENTRY(channel) all;
 	TAILQ_HEAD(, cq) cqs;
 	uint32_t handle;
@@ -284,6 +285,11 @@ int client_take_fd(struct context *ctx);
  * @param unmake the method that takes its handle then. @return the descriptor; or -EMFILE.
  */
 int client_take_made_fd(struct context *ctx, const char *unmake, uint32_t handle);
+/**
+ * The same of a channel's eventfd. @return a descriptor for those who poll: readable when there are
+ * events, and for good when the dataplane is gone. Or -EMFILE.
+ */
+int client_take_channel(struct context *ctx, const char *unmake, uint32_t handle, int *event_fd);
 /** The same as client_call() for {"handle": n} and no answer; takes the lock. */
 int client_call_handle(struct context *ctx, const char *method, uint32_t handle);
 
@@ -391,6 +397,8 @@ void client_qp_free(struct qp *qp);
  * @return 0, -EAGAIN, or -EIO: the dataplane is gone.
  */
 int client_fd_wait(struct context *ctx, int fd, int shown);
+/** It is on no list any more. */
+void client_channel_free(struct channel *ch);
 /** Free what is left; the connection is closed. */
 void client_free_cqs(struct context *ctx);
 /** The same of connections. */

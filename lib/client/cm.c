@@ -31,7 +31,8 @@ rl_cm_create_event_channel(struct rl_context *pub, struct rl_cm_event_channel **
 	if (rc == 0) {
 		ch->handle = (uint32_t)json_integer_value(json_object_get(result, "handle"));
 		json_decref(result);
-		ch->pub.fd = client_take_made_fd(ctx, "client_cm_channel_destroy", ch->handle);
+		ch->pub.fd = client_take_channel(
+			ctx, "client_cm_channel_destroy", ch->handle, &ch->event_fd);
 		if (ch->pub.fd < 0)
 			rc = ch->pub.fd;
 	}
@@ -58,6 +59,7 @@ free_channel(struct context *ctx, struct cm_channel *ch)
 	client_cm_free_waiting(ch);
 	TAILQ_REMOVE(&ctx->cm_channels, ch, all);
 	close(ch->pub.fd);
+	close(ch->event_fd);
 	free(ch);
 }
 

@@ -23,6 +23,7 @@ struct cm_waiting {
 
 struct cm_channel {
 	struct rl_cm_event_channel pub;
+	int event_fd; /* what pub.fd watches, beside the connection's end */
 	TAILQ_ENTRY(cm_channel) all;
 	uint32_t handle;
 	uint32_t ids;

@@ -173,7 +173,7 @@ rl_cm_get_event(struct rl_cm_event_channel *pub, struct rl_cm_event **out)
 
 	*out = NULL;
 	do {
-		rc = client_fd_wait(ctx, pub->fd, pub->fd);
+		rc = client_fd_wait(ctx, ch->event_fd, pub->fd);
 		if (rc != 0)
 			return rc;
 		client_lock(ctx);

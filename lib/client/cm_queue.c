@@ -33,7 +33,7 @@ client_cm_tell(struct cm_id *id, enum rl_cm_event_type event)
 	int rc = append(ch, &own);
 
 	if (rc == 0)
-		(void)!write(ch->pub.fd, &one, sizeof(one));
+		(void)!write(ch->event_fd, &one, sizeof(one));
 	return rc;
 }
 
@@ -91,14 +91,14 @@ sort_out(struct cm_channel *ch, const struct cm_id *id, uint32_t handle, struct 
 		if (e->told != NULL ? number(e, "handle") != handle : e->id != id)
 			continue;
 		STAILQ_REMOVE(&ch->waiting, e, cm_waiting, next);
-		fds_uncount(ch->pub.fd, 1);
+		fds_uncount(ch->event_fd, 1);
 		if (to == NULL) {
 			json_decref(e->told);
 			free(e);
 			continue;
 		}
 		STAILQ_INSERT_TAIL(&to->waiting, e, next);
-		(void)!write(to->pub.fd, &one, sizeof(one));
+		(void)!write(to->event_fd, &one, sizeof(one));
 	}
 }
 

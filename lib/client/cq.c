@@ -184,7 +184,7 @@ rl_destroy_cq(struct rl_cq *pub)
 	TAILQ_REMOVE(&ctx->cqs, cq, all);
 	if (ch != NULL) {
 		TAILQ_REMOVE(&ch->cqs, cq, of_channel);
-		fds_uncount(ch->pub.fd,
+		fds_uncount(ch->event_fd,
 			(uint32_t)json_integer_value(json_object_get(result, "fired")) - cq->fired);
 	}
 	json_decref(result);
@@ -375,7 +375,6 @@ client_free_cqs(struct context *ctx)
 	}
 	while ((ch = TAILQ_FIRST(&ctx->channels)) != NULL) {
 		TAILQ_REMOVE(&ctx->channels, ch, all);
-		close(ch->pub.fd);
-		free(ch);
+		client_channel_free(ch);
 	}
 }

@@ -46,25 +46,54 @@ ask(struct world *w)
 	return id;
 }
 
-/* Until so many events were told of on the channel. */
-static void
-wait_for(const struct side *side, unsigned int n)
+static FILE *
+kernel_says(int fd)
 {
-	char path[64], line[128];
-	unsigned int at = 0;
+	char path[64];
+	FILE *f;
 
-	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", side->channel->fd);
-	for (int i = 0; i < 60000 && at != n; i++) {
-		FILE *f = fopen(path, "re");
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	f = fopen(path, "re");
+	CHECK(f != NULL);
+	return f;
+}
 
-		CHECK(f != NULL);
-		while (fgets(line, sizeof(line), f) != NULL)
-			if (strncmp(line, "eventfd-count:", 14) == 0)
-				at = (unsigned int)strtoul(line + 14, NULL, 16);
-		fclose(f);
+/* @return -1: it counts nothing. */
+static int
+counted(int fd)
+{
+	FILE *f = kernel_says(fd);
+	char line[128];
+	int n = -1;
+
+	while (fgets(line, sizeof(line), f) != NULL)
+		if (strncmp(line, "eventfd-count:", 14) == 0)
+			n = (int)strtoul(line + 14, NULL, 16);
+	fclose(f);
+	return n;
+}
+
+/* Events that were told of on a channel: it watches the eventfd that counts them, and more. */
+static int
+told(int channel)
+{
+	FILE *f = kernel_says(channel);
+	char line[128];
+	int n = -1;
+
+	while (fgets(line, sizeof(line), f) != NULL && n < 0)
+		if (strncmp(line, "tfd:", 4) == 0)
+			n = counted((int)strtoul(line + 4, NULL, 10));
+	fclose(f);
+	return n;
+}
+
+static void
+wait_for(const struct side *side, int n)
+{
+	for (int i = 0; i < 60000 && told(side->channel->fd) != n; i++)
 		usleep(1000);
-	}
-	CHECK(at == n);
+	CHECK(told(side->channel->fd) == n);
 }
 
 /* Three have asked, and the application has heard of the first. */

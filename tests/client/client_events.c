@@ -429,6 +429,31 @@ of_a_dataplane_that_is_gone(const char *path, bool blocks)
 	OK(rl_close(ctx));
 }
 
+/* Programs mostly poll a channel, beside others, and ask for an event when there is one. */
+static void
+channels_of_a_dataplane_that_is_gone(const char *path, int flags)
+{
+	struct rl_cm_event_channel *cm;
+	struct rl_comp_channel *ch;
+	struct rl_context *ctx;
+	struct rl_cm_event *e;
+	struct rl_cq *cq;
+	const int line = open_line(path, &ctx);
+
+	OK(rl_create_comp_channel(ctx, &ch));
+	OK(rl_cm_create_event_channel(ctx, &cm));
+	OK(fcntl(ch->fd, F_SETFL, flags));
+	OK(fcntl(cm->fd, F_SETFL, flags));
+	CHECK(!readable(ch->fd, 0) && !readable(cm->fd, 0));
+	OK(shutdown(line, SHUT_RDWR));
+	for (int i = 0; i < 2; i++) { /* also who comes later */
+		CHECK(readable(ch->fd, PATIENCE_MS) && readable(cm->fd, PATIENCE_MS));
+		CHECK(rl_get_cq_event(ch, &cq, NULL) == -EIO);
+		CHECK(rl_cm_get_event(cm, &e) == -EIO);
+	}
+	OK(rl_close(ctx));
+}
+
 int
 main(int argc, char **argv)
 {
@@ -448,6 +473,8 @@ main(int argc, char **argv)
 	of_many_qps_that_fail_at_once(&w);
 	of_a_dataplane_that_is_gone(argv[1], false);
 	of_a_dataplane_that_is_gone(argv[1], true);
+	channels_of_a_dataplane_that_is_gone(argv[1], 0);
+	channels_of_a_dataplane_that_is_gone(argv[1], O_NONBLOCK);
 	pair_close(&w.s.p);
 	pair_close(&w.c.p);
 	return 0;

@@ -218,7 +218,10 @@ int rl_dereg_mr(struct rl_mr *mr);
 
 /* ---- completion queues ----------------------------------------------------------------------- */
 
-/** Make a channel for events of CQs; channel->fd may be polled. @return 0, or -errno. */
+/**
+ * Make a channel for events of CQs; channel->fd may be polled. It is readable when there is an
+ * event, and when the dataplane is gone. @return 0, or -errno.
+ */
 int rl_create_comp_channel(struct rl_context *ctx, struct rl_comp_channel **channel);
 /** @return -EBUSY: a CQ uses it. */
 int rl_destroy_comp_channel(struct rl_comp_channel *channel);
