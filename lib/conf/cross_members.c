@@ -13,7 +13,10 @@ has_fault_in(const char *array, const struct conf_errors *err)
 	const size_t n = strlen(array);
 
 	for (uint32_t i = 0; i < err->n; i++) {
-		if (err->v[i].pointer[0] == '/' && strncmp(err->v[i].pointer + 1, array, n) == 0)
+		const struct conf_error *e = &err->v[i];
+
+		if (!e->is_warning && e->pointer[0] == '/' &&
+			strncmp(e->pointer + 1, array, n) == 0)
 			return true;
 	}
 	return false;

@@ -9,10 +9,17 @@
 	"\"send_cq\": \"cq0\", \"recv_cq\": \"cq0\", \"qkey\": 1" more " } ], "
 #define IN_P0     ", \"port\": \"p0\", \"qp_state\": \"INIT\""
 #define GROUP(qp) "{ \"qp_num\": " qp ", \"group\": \"239.1.2.3\" }"
+#define WARNED                                                      \
+	"{ \"qp_num\": 300, \"qp_type\": \"RC\", \"pd\": \"pd0\", " \
+	"\"send_cq\": \"cq0\", \"recv_cq\": \"cq0\", \"timeout\": 0 }, "
 #define LISTEN(name, more)                                                         \
 	"{ \"name\": \"" name "\", \"port\": \"p0\", \"service_port\": 7471" more  \
 	", \"qp\": { \"qp_type\": \"RC\", \"pd\": \"pd0\", \"send_cq\": \"cq0\", " \
 	"\"recv_cq\": \"cq0\" } }"
+#define LISTEN_WARNED                                                            \
+	"{ \"name\": \"w\", \"port\": \"p0\", \"service_port\": 7471, "          \
+	"\"qp\": { \"qp_type\": \"RC\", \"pd\": \"pd0\", \"send_cq\": \"cq0\", " \
+	"\"recv_cq\": \"cq0\", \"timeout\": 0 } }"
 #define LISTEN_QP(qp)                                                   \
 	"\"cm\": { \"listen\": [ { \"name\": \"l\", \"port\": \"p0\", " \
 	"\"service_port\": 7471, \"qp\": { \"qp_type\": \"RC\", " qp " } } ] }"
@@ -31,6 +38,9 @@ static const struct {
 		"/mcasts/0/group", "has no IPv6 address" },
 	{ UD(IN_P0) "\"mcasts\": [ " GROUP("200") ", " GROUP("201") ", " GROUP("200") " ]",
 		"/mcasts/2", "is /mcasts/0 once more" },
+	/* What is only warned of has been read. */
+	{ WARNED UD(IN_P0) "\"mcasts\": [ " GROUP("199") " ]", "/mcasts/0/qp_num",
+		"no entry of /qps" },
 	{ UD("") "\"cm\": { \"listen\": [ " LISTEN("a", "") " ] }", NULL, NULL },
 	{ UD("") "\"cm\": { \"listen\": [ " LISTEN("a", "") ", " LISTEN(
 		  "b", ", \"ps\": \"UDP\"") " ] }",
@@ -40,6 +50,9 @@ static const struct {
 	{ UD("") "\"cm\": { \"listen\": [ " LISTEN("a", "") ", " LISTEN(
 		  "a", ", \"ps\": \"IB\"") " ] }",
 		"/cm/listen/1/name", "taken by /cm/listen/0" },
+	{ UD("") "\"cm\": { \"listen\": [ " LISTEN(
+		  "a", ", \"ps\": \"IB\"") ", " LISTEN_WARNED ", " LISTEN("b", "") " ] }",
+		"/cm/listen/2/service_port", "that of /cm/listen/1" },
 	{ UD("") LISTEN_QP("\"pd\": \"x\", \"send_cq\": \"cq0\", \"recv_cq\": \"cq0\""),
 		"/cm/listen/0/qp/pd", "does not exist" },
 	{ UD("") LISTEN_QP("\"pd\": \"pd0\", \"send_cq\": \"cq0\", \"recv_cq\": \"cq0\", "
@@ -60,6 +73,7 @@ each_is_found(void **state UNUSED)
 {
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		const struct swap swap = { L_QP2, rows[i].text };
+		const struct conf_error *first;
 		struct conf_errors err;
 		struct conf *c = NULL;
 		const int rc = base_load(&swap, 1, &c, &err);
@@ -72,8 +86,9 @@ each_is_found(void **state UNUSED)
 		} else {
 			assert_int_equal(rc, -EINVAL);
 			assert_int_equal(err.n_errors, 1);
-			assert_string_equal(err.v[0].pointer, rows[i].pointer);
-			assert_non_null(strstr(err.v[0].message, rows[i].says));
+			first = &err.v[conf_errors_first(&err)];
+			assert_string_equal(first->pointer, rows[i].pointer);
+			assert_non_null(strstr(first->message, rows[i].says));
 		}
 		conf_errors_free(&err);
 	}
