@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "table_rows.h"
 #include "conf_mcast.h"
+#include "errors.h"
 #include "service.h"
 
 #include <inttypes.h>
@@ -14,7 +15,7 @@ conf_check_control(void *obj, enum conf_mode mode UNUSED, struct conf_errors *er
 	const struct conf_control *c = obj;
 
 	if ((c->given & CONF_CONTROL_CLIENT_SOCKET) != 0 &&
-		strcmp(c->client_socket, c->socket) == 0)
+		strcmp(c->client_socket, c->socket) == 0 && !conf_errors_within(err, "socket"))
 		conf_fault(err, "client_socket", "must be another path than socket, \"%s\"",
 			c->socket);
 }
@@ -23,6 +24,7 @@ void
 conf_check_lcores(void *obj, enum conf_mode mode UNUSED, struct conf_errors *err)
 {
 	const struct conf_lcores *l = obj;
+	const bool control = !conf_errors_within(err, "control");
 
 	for (uint32_t i = 0; i < l->n_workers; i++) {
 		uint32_t mark = err->at_len;
@@ -31,7 +33,7 @@ conf_check_lcores(void *obj, enum conf_mode mode UNUSED, struct conf_errors *err
 			continue; /* the element had a fault */
 		conf_enter(err, "workers");
 		conf_enter_index(err, i);
-		if (l->workers[i] == l->control)
+		if (control && l->workers[i] == l->control)
 			conf_fault(err, NULL,
 				"lcore %u is the control lcore: a worker needs one of "
 				"its own",
@@ -105,9 +107,11 @@ conf_check_srq(void *obj, enum conf_mode mode UNUSED, struct conf_errors *err)
 {
 	const struct conf_srq *srq = obj;
 
-	if (srq->srq_limit > srq->max_wr)
+	if (srq->srq_limit > srq->max_wr && !conf_errors_within(err, "max_wr"))
 		conf_fault(err, "srq_limit", "must be a number from 0 to max_wr (%u), not %u",
 			srq->max_wr, srq->srq_limit);
+	if (conf_errors_within(err, "srq_type"))
+		return;
 	for (size_t i = 0; i < ARRAY_LEN(xrc_keys); i++) {
 		const bool given = (srq->given & xrc_keys[i].bit) != 0;
 
@@ -136,7 +140,7 @@ conf_check_send_feed(void *obj, enum conf_mode mode UNUSED, struct conf_errors *
 	if (verbs_wr_is_word(f->opcode)) {
 		if ((f->given & CONF_FEED_SIZE) == 0)
 			f->size = VERBS_ATOMIC_LEN;
-		if (f->size != VERBS_ATOMIC_LEN)
+		if (f->size != VERBS_ATOMIC_LEN && !conf_errors_within(err, "size"))
 			conf_fault(err, "size", "an ATOMIC has 8 bytes, not %u", f->size);
 		if (f->remote_addr % 8 != 0 || f->stride % 8 != 0)
 			conf_fault(err, f->remote_addr % 8 != 0 ? "remote_addr" : "stride",
@@ -227,7 +231,8 @@ check_feeds(const struct conf_qp *qp, struct conf_errors *err)
 		conf_fault(err, "recv_feed",
 			"a QP with an srq has no receive queue of its own to "
 			"fill: leave out one of the two");
-	if (send && qp->send_feed.depth > qp->cap.max_send_wr)
+	if (send && qp->send_feed.depth > qp->cap.max_send_wr && !conf_errors_within(err, "cap") &&
+		!conf_errors_within(err, "send_feed"))
 		conf_warn(err, "send_feed",
 			"only %u of depth %u can be posted at a time: "
 			"cap.max_send_wr",
@@ -272,7 +277,7 @@ check_migration(const struct conf_qp *qp, struct conf_errors *err)
 		return;
 	if ((qp->given & QP_ATTR_ALT_PATH) == 0)
 		conf_fault(err, "path_mig_state", "REARM requires alt_ah_attr");
-	if (qp->qp_state != QPS_RTS)
+	if (qp->qp_state != QPS_RTS && !conf_errors_within(err, "qp_state"))
 		conf_fault(err, "path_mig_state", "REARM is for a QP in RTS, and qp_state is %s",
 			conf_name_of(conf_names_qp_state, qp->qp_state));
 }
@@ -297,7 +302,7 @@ check_limit(const struct conf_qp *qp, struct conf_errors *err)
 	if ((qp->given & (CONF_QP_SRQ | CONF_QP_XRCD | CONF_QP_RECV_FEED)) != 0 ||
 		qp->qp_type == QPT_XRC_SEND)
 		conf_fault(err, "rq_limit", "goes with a receive queue that the QP has of its own");
-	else if (qp->rq_limit > qp->cap.max_recv_wr)
+	else if (qp->rq_limit > qp->cap.max_recv_wr && !conf_errors_within(err, "cap"))
 		conf_fault(err, "rq_limit", "must be a number from 0 to max_recv_wr (%u), not %u",
 			qp->cap.max_recv_wr, qp->rq_limit);
 }
@@ -325,8 +330,10 @@ conf_check_qp(void *obj, enum conf_mode mode, struct conf_errors *err)
 		return;
 	check_limit(qp, err);
 	check_required(qp, err);
-	conf_check_objects(qp, err);
-	conf_check_service(qp, err);
+	if (qp->qp_type != 0) { /* it had a fault: nothing is known of its attributes */
+		conf_check_objects(qp, err);
+		conf_check_service(qp, err);
+	}
 	check_migration(qp, err);
 	if ((qp->given & CONF_QP_KNOBS) != 0 && (qp->knobs.given & KNOB_GIVEN(resp_psn_check)) != 0)
 		conf_check_psn_check(&qp->knobs, err);

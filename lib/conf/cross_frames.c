@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cross.h"
+#include "errors.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,7 +65,7 @@ fitting(uint32_t mtu, bool ipv6)
 }
 
 static void
-path_against_port(const struct conf_qp *qp, bool alternate, const struct conf_port *p,
+path_against_port(const struct conf_qp *qp, bool alternate, const struct conf_port *p, bool mtus,
 	struct conf_errors *err)
 {
 	const struct conf_ah *ah = alternate ? &qp->alt_ah_attr : &qp->ah_attr;
@@ -78,7 +79,7 @@ path_against_port(const struct conf_qp *qp, bool alternate, const struct conf_po
 			"dest_ip is an %s address, but port \"%s\" has no %s: give "
 			"the port one",
 			ipv6 ? "IPv6" : "IPv4", p->name, ipv6 ? "ipv6" : "ipv4");
-	if (need <= p->mtu)
+	if (need <= p->mtu || !mtus)
 		return;
 	if (best != 0)
 		snprintf(lower, sizeof(lower), ", or lower path_mtu to %u", best);
@@ -161,6 +162,23 @@ device_against_frames(const struct conf *c, const struct conf_port *p, const str
 	conf_leave(err, mark);
 }
 
+/* Both are what was written. */
+static bool
+mtus_known(const struct conf *c, uint32_t qp, const struct conf_port *p, struct conf_errors *err)
+{
+	uint32_t mark = conf_enter(err, "qps");
+	bool known;
+
+	conf_enter_index(err, qp);
+	known = !conf_errors_within(err, "path_mtu");
+	conf_leave(err, mark);
+	mark = conf_enter(err, "ports");
+	conf_enter_index(err, (uint32_t)(p - c->ports));
+	known = known && !conf_errors_within(err, "mtu");
+	conf_leave(err, mark);
+	return known;
+}
+
 /* One of a QP's two paths against the port that it leaves by. */
 static void
 path_check(const struct conf *c, uint32_t i, bool alternate, struct longest *longest,
@@ -172,12 +190,14 @@ path_check(const struct conf *c, uint32_t i, bool alternate, struct longest *lon
 	const struct conf_ah *ah = alternate ? &qp->alt_ah_attr : &qp->ah_attr;
 	uint32_t mark = err->at_len;
 	uint32_t frame;
+	bool mtus;
 
 	if (p == NULL || ah->dest_ip.family == 0)
 		return; /* no path yet: a modify will be checked when it gives one */
+	mtus = err->n_errors == 0 || mtus_known(c, i, p, err);
 	conf_enter(err, "qps");
 	conf_enter_index(err, i);
-	path_against_port(qp, alternate, p, err);
+	path_against_port(qp, alternate, p, mtus, err);
 	conf_leave(err, mark);
 	frame = conf_frame_len(
 		qp->path_mtu, ah->dest_ip.family == 6, (ah->given & CONF_AH_VLAN) != 0);

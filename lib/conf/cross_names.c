@@ -113,20 +113,20 @@ refer(const struct entries *e, const char *key, const char *name, struct conf_er
 			name, e->array, e->v[0].name);
 }
 
+struct tables {
+	struct entries port, device, pd, mr, cq, xrcd, srq, mw;
+	uint32_t workers; /* 0: their list had a fault */
+};
+
 static void
-refer_worker(const struct conf *c, const struct conf_qp *qp, struct conf_errors *err)
+refer_worker(const struct tables *t, const struct conf_qp *qp, struct conf_errors *err)
 {
-	if ((qp->given & CONF_QP_WORKER) != 0 && c->lcores.n_workers != 0 &&
-		qp->worker >= c->lcores.n_workers)
+	if ((qp->given & CONF_QP_WORKER) != 0 && t->workers != 0 && qp->worker >= t->workers)
 		conf_fault(err, "worker",
 			"%u does not exist: must be a number from 0 to %u, "
 			"an index into /lcores/workers",
-			qp->worker, c->lcores.n_workers - 1);
+			qp->worker, t->workers - 1);
 }
-
-struct tables {
-	struct entries port, device, pd, mr, cq, xrcd, srq, mw;
-};
 
 static void
 refer_all(const struct conf *c, const struct tables *t, struct conf_errors *err)
@@ -166,7 +166,7 @@ refer_all(const struct conf *c, const struct tables *t, struct conf_errors *err)
 		refer(&t->cq, "recv_cq", qp->recv_cq, err);
 		refer(&t->srq, "srq", qp->srq, err);
 		refer(&t->xrcd, "xrcd", qp->xrcd, err);
-		refer_worker(c, qp, err);
+		refer_worker(t, qp, err);
 		conf_leave(err, mark);
 	}
 }
@@ -188,7 +188,7 @@ refer_listeners(const struct conf *c, const struct tables *t, struct conf_errors
 		refer(&t->cq, "recv_cq", l->qp.recv_cq, err);
 		refer(&t->srq, "srq", l->qp.srq, err);
 		refer(&t->xrcd, "xrcd", l->qp.xrcd, err);
-		refer_worker(c, &l->qp, err);
+		refer_worker(t, &l->qp, err);
 		conf_leave(err, mark);
 	}
 }
@@ -238,18 +238,17 @@ keys_unique(const struct conf *c, struct conf_errors *err)
 
 /* A queue is polled by one worker, and a worker polls one queue of a port. */
 static void
-queues_polled(const struct conf *c, struct conf_errors *err)
+queues_polled(const struct conf *c, uint32_t workers, struct conf_errors *err)
 {
 	for (uint32_t i = 0; i < c->n_ports; i++) {
 		const struct conf_port *p = &c->ports[i];
 		uint32_t mark = conf_enter(err, "ports");
 
 		conf_enter_index(err, i);
-		if (c->lcores.n_workers != 0 && p->rx_queues > c->lcores.n_workers)
+		if (workers != 0 && p->rx_queues > workers)
 			conf_fault(err, "rx_queues",
 				"%u, but /lcores has %u worker%s: each queue needs one of its own",
-				p->rx_queues, c->lcores.n_workers,
-				c->lcores.n_workers == 1 ? "" : "s");
+				p->rx_queues, workers, workers == 1 ? "" : "s");
 		if (p->rx_queues > 1 && (p->given & CONF_PORT_IMPAIR) != 0 &&
 			(p->impair.n_rules != 0 || p->impair.bottleneck.rate != 0))
 			conf_fault(err, "impair",
@@ -305,6 +304,10 @@ conf_cross_names(const struct conf *c, struct conf_errors *err)
 	struct entries *all[] = { &t.port, &t.device, &t.pd, &t.mr, &t.cq, &t.xrcd, &t.srq, &t.mw };
 	int ret = 0;
 
+	/* A number that had a fault is one of them, too. */
+	t.workers = c->lcores.n_workers;
+	if (array_failed("lcores", err) || array_failed("lcores/workers", err))
+		t.workers = 0;
 #define NAMES(e, array, n, S, m) names_make(&t.e, array, n, sizeof(struct S), offsetof(struct S, m))
 	if (NAMES(port, c->ports, c->n_ports, conf_port, name) != 0 ||
 		NAMES(device, c->ports, c->n_ports, conf_port, device) != 0 ||
@@ -324,7 +327,7 @@ conf_cross_names(const struct conf *c, struct conf_errors *err)
 		refer_all(c, &t, err);
 		refer_listeners(c, &t, err);
 		addresses_unique(c, err);
-		queues_polled(c, err);
+		queues_polled(c, t.workers, err);
 		ret = keys_unique(c, err);
 	}
 	for (size_t i = 0; i < ARRAY_LEN(all); i++)

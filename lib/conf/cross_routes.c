@@ -3,6 +3,7 @@
 #include "conf_mcast.h"
 #include "cross.h"
 #include "conf_routes.h"
+#include "errors.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -35,6 +36,31 @@ is_blank(bool ipv6, const uint8_t v4[4], const uint8_t v6[16])
 	return memcmp(ipv6 ? v6 : v4, blank, ipv6 ? 16 : 4) == 0;
 }
 
+/* Of IPv4 and IPv6. What follows from a value that had a fault is no fault of its own. */
+struct known {
+	bool subnet[2];
+	bool routes[2];
+};
+
+static const struct known all_known = { { true, true }, { true, true } };
+
+/* @param err is at the port. */
+static struct known
+known_of(const struct conf_errors *err)
+{
+	static const char *const keys[2][3] = { { "ipv4", "prefix", "gateway" },
+		{ "ipv6", "prefix6", "gateway6" } };
+	struct known k = all_known;
+
+	for (int v = 0; v < 2 && err->n_errors != 0; v++) {
+		k.subnet[v] = !conf_errors_within(err, keys[v][0]) &&
+			      !conf_errors_within(err, keys[v][1]);
+		k.routes[v] = k.subnet[v] && !conf_errors_within(err, keys[v][2]) &&
+			      !conf_errors_within(err, "routes");
+	}
+	return k;
+}
+
 /* The subnets that the port is in. */
 static enum route_fault
 connect(const struct conf_port *p, const uint8_t local[16], struct route_table *t)
@@ -56,13 +82,14 @@ connect(const struct conf_port *p, const uint8_t local[16], struct route_table *
 
 /* "gateway" and "gateway6" are routes to everywhere. */
 static void
-add_gateway(const struct conf_port *p, bool ipv6, struct route_table *t, struct conf_errors *err)
+add_gateway(const struct conf_port *p, bool ipv6, const struct known *k, struct route_table *t,
+	struct conf_errors *err)
 {
 	struct route r = { .source = ROUTE_CONFIGURED };
 	enum route_fault f;
 
 	if ((p->given & (ipv6 ? CONF_PORT_GATEWAY6 : CONF_PORT_GATEWAY)) == 0 ||
-		is_blank(ipv6, p->gateway, p->gateway6))
+		is_blank(ipv6, p->gateway, p->gateway6) || !k->subnet[ipv6])
 		return;
 	r.via = ipv6 ? addr_of(6, p->gateway6) : addr_of(4, p->gateway);
 	r.to.net.family = r.via.family;
@@ -72,7 +99,8 @@ add_gateway(const struct conf_port *p, bool ipv6, struct route_table *t, struct 
 }
 
 static void
-add_route(const struct conf_route *from, struct route_table *t, struct conf_errors *err)
+add_route(const struct conf_route *from, const struct known *k, struct route_table *t,
+	struct conf_errors *err)
 {
 	const struct route r = {
 		.to = from->to, .via = conf_route_addr(&from->via), .source = ROUTE_CONFIGURED
@@ -81,7 +109,7 @@ add_route(const struct conf_route *from, struct route_table *t, struct conf_erro
 	struct route same;
 	enum route_fault f;
 
-	if (r.to.net.family == 0 || r.via.family == 0)
+	if (r.to.net.family == 0 || r.via.family == 0 || !k->subnet[r.via.family == 6])
 		return; /* it had a fault */
 	f = route_add(t, &r, &same);
 	if (f != ROUTE_OK && err != NULL)
@@ -92,27 +120,34 @@ add_route(const struct conf_route *from, struct route_table *t, struct conf_erro
 			route_is_default(&r) ? ", perhaps the gateway" : "");
 }
 
-int
-conf_routes_make(const struct conf_port *p, const uint8_t local[16], struct route_table *t,
-	struct conf_errors *err)
+static int
+make(const struct conf_port *p, const uint8_t local[16], const struct known *k,
+	struct route_table *t, struct conf_errors *err)
 {
 	uint32_t mark;
 
 	if (connect(p, local, t) != ROUTE_OK)
 		return -ENOMEM;
-	add_gateway(p, false, t, err);
-	add_gateway(p, true, t, err);
+	add_gateway(p, false, k, t, err);
+	add_gateway(p, true, k, t, err);
 	mark = err != NULL ? conf_enter(err, "routes") : 0;
 	for (uint32_t i = 0; i < p->n_routes; i++) {
 		const uint32_t inner = err != NULL ? conf_enter_index(err, i) : 0;
 
-		add_route(&p->routes[i], t, err);
+		add_route(&p->routes[i], k, t, err);
 		if (err != NULL)
 			conf_leave(err, inner);
 	}
 	if (err != NULL)
 		conf_leave(err, mark);
 	return 0;
+}
+
+int
+conf_routes_make(const struct conf_port *p, const uint8_t local[16], struct route_table *t,
+	struct conf_errors *err)
+{
+	return make(p, local, &all_known, t, err);
 }
 
 int
@@ -180,6 +215,12 @@ neighbors_are_others(const struct conf_port *p, struct conf_errors *err)
 	}
 }
 
+/* What a port reaches. */
+struct subnets {
+	struct route_table t;
+	struct known known;
+};
+
 /* Each address has one MAC. */
 static void
 neighbors_unique(const struct conf_port *p, uint32_t port, struct conf_errors *err)
@@ -203,21 +244,18 @@ neighbors_unique(const struct conf_port *p, uint32_t port, struct conf_errors *e
 
 static void
 path_reached(const struct conf_qp *qp, bool alternate, const struct conf_port *p,
-	const struct route_table *t, struct conf_errors *err)
+	const struct subnets *s, struct conf_errors *err)
 {
 	const struct conf_ah *ah = alternate ? &qp->alt_ah_attr : &qp->ah_attr;
 	const struct route_addr dest = conf_route_addr(&ah->dest_ip);
 	const bool ipv6 = dest.family == 6;
-	const uint64_t gateway = ipv6 ? CONF_PORT_GATEWAY6 : CONF_PORT_GATEWAY;
 	char text[ROUTE_TEXT];
 	uint32_t mark;
 
-	if ((p->given & (ipv6 ? CONF_PORT_IPV6 : CONF_PORT_IPV4)) == 0 ||
-		is_blank(ipv6, p->ipv4, p->ipv6) ||
-		((p->given & gateway) != 0 && is_blank(ipv6, p->gateway, p->gateway6)))
+	if ((p->given & (ipv6 ? CONF_PORT_IPV6 : CONF_PORT_IPV4)) == 0 || !s->known.routes[ipv6])
 		return; /* conf_cross_frames() says so, or the decoder did */
 	if ((ah->given & CONF_AH_DEST_MAC) != 0 || conf_ip_is_group(&ah->dest_ip) ||
-		route_find(t, &dest) != NULL || conf_is_neighbor(p, &ah->dest_ip))
+		route_find(&s->t, &dest) != NULL || conf_is_neighbor(p, &ah->dest_ip))
 		return;
 	mark = conf_enter(err, alternate ? "alt_ah_attr" : "ah_attr");
 	conf_fault(err, "dest_ip",
@@ -229,8 +267,7 @@ path_reached(const struct conf_qp *qp, bool alternate, const struct conf_port *p
 }
 
 static void
-qp_reached(
-	const struct conf *c, uint32_t i, const struct route_table *tables, struct conf_errors *err)
+qp_reached(const struct conf *c, uint32_t i, const struct subnets *ports, struct conf_errors *err)
 {
 	const struct conf_qp *qp = &c->qps[i];
 	const uint32_t mark = conf_enter(err, "qps");
@@ -242,7 +279,7 @@ qp_reached(
 		const struct conf_ah *ah = alternate ? &qp->alt_ah_attr : &qp->ah_attr;
 
 		if (p != NULL && ah->dest_ip.family != 0)
-			path_reached(qp, alternate, p, &tables[p - c->ports], err);
+			path_reached(qp, alternate, p, &ports[p - c->ports], err);
 	}
 	conf_leave(err, mark);
 }
@@ -250,7 +287,7 @@ qp_reached(
 int
 conf_cross_routes(const struct conf *c, struct conf_errors *err)
 {
-	struct route_table tables[CONF_MAX_PORTS] = { 0 };
+	struct subnets ports[CONF_MAX_PORTS] = { 0 };
 	int rc = 0;
 
 	for (uint32_t i = 0; i < c->n_ports && i < CONF_MAX_PORTS && rc == 0; i++) {
@@ -259,12 +296,13 @@ conf_cross_routes(const struct conf *c, struct conf_errors *err)
 		conf_enter_index(err, i);
 		neighbors_unique(&c->ports[i], i, err);
 		neighbors_are_others(&c->ports[i], err);
-		rc = conf_routes_make(&c->ports[i], NULL, &tables[i], err);
+		ports[i].known = known_of(err);
+		rc = make(&c->ports[i], NULL, &ports[i].known, &ports[i].t, err);
 		conf_leave(err, mark);
 	}
 	for (uint32_t i = 0; i < c->n_qps && rc == 0; i++)
-		qp_reached(c, i, tables, err);
+		qp_reached(c, i, ports, err);
 	for (uint32_t i = 0; i < CONF_MAX_PORTS; i++)
-		route_fini(&tables[i]);
+		route_fini(&ports[i].t);
 	return rc;
 }

@@ -179,6 +179,24 @@ conf_errors_first(const struct conf_errors *err)
 	return -1;
 }
 
+bool
+conf_errors_within(const struct conf_errors *err, const char *key)
+{
+	const size_t len = strlen(key);
+
+	for (uint32_t i = 0; i < err->n; i++) {
+		const char *p = err->v[i].pointer;
+
+		if (err->v[i].is_warning || strncmp(p, err->at, err->at_len) != 0)
+			continue;
+		p += err->at_len;
+		if (*p == '/' && strncmp(p + 1, key, len) == 0 &&
+			(p[1 + len] == '/' || p[1 + len] == '\0'))
+			return true;
+	}
+	return false;
+}
+
 /* An entry with its place before sorting, because qsort is not stable. */
 struct placed {
 	struct conf_error e;

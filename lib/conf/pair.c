@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cross.h"
+#include "errors.h"
 
 #define NUMBER_MAX 999
 
@@ -51,7 +52,7 @@ all_known(const struct conf *c)
 }
 
 static void
-wire(const struct conf *c, uint32_t port, struct conf_errors *err)
+wire(const struct conf *c, uint32_t port, const bool *known, struct conf_errors *err)
 {
 	const struct conf_port *p = &c->ports[port];
 	const int far = conf_pair_far(c, port);
@@ -63,7 +64,8 @@ wire(const struct conf *c, uint32_t port, struct conf_errors *err)
 		conf_fault(err, "device",
 			"the other end of %s, " CONF_PAIR "%u%c, is no port's device", p->device,
 			number, end == 0 ? 'b' : 'a');
-	else if (far >= 0 && (uint32_t)far < port && c->ports[far].rx_queues != p->rx_queues)
+	else if (far >= 0 && (uint32_t)far < port && known[far] && known[port] &&
+		 c->ports[far].rx_queues != p->rx_queues)
 		conf_fault(err, "rx_queues",
 			"%u, but %s, the other end of the wire, has %u: give both as many",
 			p->rx_queues, c->ports[far].name, c->ports[far].rx_queues);
@@ -72,11 +74,14 @@ wire(const struct conf *c, uint32_t port, struct conf_errors *err)
 void
 conf_cross_pairs(const struct conf *c, struct conf_errors *err)
 {
+	bool known[CONF_MAX_PORTS]; /* the number of queues had no fault */
+
 	for (uint32_t i = 0; i < c->n_ports; i++) {
 		const uint32_t mark = conf_enter(err, "ports");
 
 		conf_enter_index(err, i);
-		wire(c, i, err);
+		known[i] = !conf_errors_within(err, "rx_queues");
+		wire(c, i, known, err);
 		conf_leave(err, mark);
 	}
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a queue pair's transport service has no use for, and therefore neither takes nor shows. */
 #include "service.h"
+#include "errors.h"
 
 #include "verbs_wr.h"
 
@@ -87,13 +88,11 @@ conf_check_service(const struct conf_qp *qp, struct conf_errors *err)
 {
 	const char *type = verbs_qp_type_name(qp->qp_type);
 
-	if (qp->qp_type == 0)
-		return; /* it had a fault: nothing is known of its attributes */
 	for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
 		if ((qp->given & keys[i].bit) != 0 && !conf_has_key(qp->qp_type, keys[i].bit))
 			conf_fault(err, keys[i].key, "a %s QP has no such attribute", type);
 	}
-	if ((qp->given & CONF_QP_SEND_FEED) != 0)
+	if ((qp->given & CONF_QP_SEND_FEED) != 0 && !conf_errors_within(err, "send_feed"))
 		check_send_feed(qp, type, err);
 }
 

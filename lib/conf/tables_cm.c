@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The connection manager: who may connect, and how many. */
+#include "errors.h"
 #include "table_rows.h"
 
 /* clang-format off */
@@ -43,6 +44,7 @@ conf_check_cm_listen(void *obj, enum conf_mode mode UNUSED, struct conf_errors *
 	} rows[] = { { "qp_num", CONF_QP_QP_NUM }, { "dest_qp_num", QP_ATTR_DEST_QPN },
 		{ "rq_psn", QP_ATTR_RQ_PSN }, { "sq_psn", QP_ATTR_SQ_PSN } };
 	const struct conf_cm_listen *l = obj;
+	const bool connects = l->ps == CONF_PS_TCP && !conf_errors_within(err, "ps");
 	const uint32_t mark = conf_enter(err, "qp");
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
@@ -53,7 +55,7 @@ conf_check_cm_listen(void *obj, enum conf_mode mode UNUSED, struct conf_errors *
 			err, "qp_state", "the connection says in which state it is: leave it out");
 	if (l->qp.count != 1)
 		conf_fault(err, "count", "a connection has one queue pair: leave it out");
-	if (l->qp.qp_type == QPT_UD && l->ps == CONF_PS_TCP)
+	if (l->qp.qp_type == QPT_UD && connects)
 		conf_fault(err, "qp_type",
 			"connections of port space TCP are not UD; that goes with UDP");
 	if (l->qp.qp_type == QPT_XRC_SEND)

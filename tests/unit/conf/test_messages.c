@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What is said of a fault: once, and where. */
+#include "conf_test.h"
+
+#include <errno.h>
+
+/* ---- one mistake is one fault ---------------------------------------------------------------- */
+
+#define LISTEN_DATAGRAMS                                                                         \
+	"{ \"qp_num\": 100, \"qp_type\": \"RC\", \"pd\": \"pd0\", \"send_cq\": \"cq0\", "        \
+	"\"recv_cq\": \"cq0\" } ], \"cm\": { \"listen\": [ { \"name\": \"l\", \"port\": \"p0\"," \
+	" \"ps\": \"x\", \"service_port\": 1, \"qp\": { \"qp_type\": \"UD\", \"pd\": \"pd0\", "  \
+	"\"send_cq\": \"cq0\", \"recv_cq\": \"cq0\" } } ] }"
+#define FEED(type, feed)                          \
+	"{ \"qp_num\": 100, \"qp_type\": \"" type \
+	"\", \"pd\": \"pd0\", \"send_cq\": \"cq0\", " feed " } ]"
+#define PAIR(q)                                                                          \
+	"\"neighbors\": [] }, { \"name\": \"a\", \"device\": \"net_pair0a\", \"ipv4\": " \
+	"\"10.1.0.1\", \"rx_queues\": " q " }, { \"name\": \"b\", \"device\": "          \
+	"\"net_pair0b\", \"ipv4\": \"10.2.0.1\", \"rx_queues\": 2 } ],"
+
+/* A value with a fault, and in the other line what does not go with the default in its place. */
+static const struct {
+	const char *pointer; /* of the only fault */
+	struct swap swaps[2];
+} single[] = {
+	{ "/control/socket", { { L_CONTROL, "\"control\": { \"socket\": 5, \"client_socket\": "
+					    "\"/run/rocelane.sock\" }," } } },
+	{ "/lcores/control", { { L_LCORES, "\"lcores\": { \"control\": \"x\", \"workers\": "
+					   "[0, 2] }," } } },
+	{ "/lcores/workers", { { L_LCORES, "\"lcores\": { \"workers\": 7 }," },
+				     { L_WORKER, "\"worker\": 1," } } },
+	{ "/lcores", { { L_LCORES, "\"lcores\": 7," }, { L_WORKER, "\"worker\": 1," } } },
+	{ "/ports/0/ipv4", { { L_PORT_IP, "\"ipv4\": 5, \"mtu\": 4200, \"gateway\": "
+					  "\"10.77.0.254\"," } } },
+	{ "/ports/0/ipv6", { { L_PORT_IP, "\"ipv4\": \"10.77.0.1\", \"mtu\": 4200, \"ipv6\": 5, "
+					  "\"routes\": [ { \"to\": \"fd80::/64\", \"via\": "
+					  "\"fd77::5\" } ]," } } },
+	{ "/ports/0/prefix", { { L_PORT_IP, "\"ipv4\": \"10.77.0.1\", \"prefix\": \"/16\", "
+					    "\"mtu\": 4200, \"gateway\": \"10.77.9.254\"," } } },
+	{ "/ports/0/prefix", { { L_PORT_IP, "\"ipv4\": \"10.77.0.1\", \"prefix\": \"/16\", "
+					    "\"mtu\": 4200," },
+				     { L_AH, "\"ah_attr\": { \"dest_ip\": \"10.77.9.2\" }," } } },
+	{ "/ports/0/routes/0/via",
+		{ { L_PORT_IP, "\"ipv4\": \"10.77.0.1\", \"mtu\": 4200, "
+			       "\"routes\": [ { \"to\": \"10.80.0.0/16\", "
+			       "\"via\": 5 } ]," },
+			{ L_AH, "\"ah_attr\": { \"dest_ip\": \"10.80.0.1\" }," } } },
+	{ "/ports/0/mtu", { { L_PORT_IP, "\"ipv4\": \"10.77.0.1\", \"mtu\": \"big\"," },
+				  { L_PATH_MTU, "\"path_mtu\": 4096," } } },
+	{ "/qps/0/path_mtu", { { L_PORT_IP, "\"ipv4\": \"10.77.0.1\", \"mtu\": 600," },
+				     { L_PATH_MTU, "\"path_mtu\": 500," } } },
+	{ "/ports/1/rx_queues", { { L_NEIGHBORS, PAIR("\"two\"") } } },
+	{ "/srqs/0/max_wr", { { L_SRQS, "\"srqs\": [ { \"name\": \"s\", \"pd\": \"pd0\", "
+					"\"max_wr\": \"x\", \"srq_limit\": 2000 } ]," } } },
+	{ "/srqs/0/srq_type", { { L_SRQS, "\"srqs\": [ { \"name\": \"s\", \"pd\": \"pd0\", "
+					  "\"srq_type\": \"xrc\", \"cq\": \"cq0\" } ]," } } },
+	{ "/qps/0/qp_state", { { L_STATE, "\"qp_state\": \"rts\", \"path_mig_state\": \"REARM\", "
+					  "\"alt_ah_attr\": { \"dest_ip\": \"10.77.0.2\" }," } } },
+	{ "/qps/0/cap/max_recv_wr", { { L_CAP, "\"cap\": { \"max_recv_wr\": \"x\" }, "
+					       "\"rq_limit\": 500," } } },
+	{ "/qps/1/qp_type", { { L_QP2, "{ \"qp_num\": 100, \"qp_type\": \"rc\", \"pd\": "
+				       "\"pd0\" } ]" } } },
+	{ "/qps/1/send_feed", { { L_QP2, FEED("XRC_SEND", "\"send_feed\": 5") } } },
+	{ "/qps/1/send_feed/size",
+		{ { L_QP2, FEED("RC", "\"recv_cq\": \"cq0\", \"send_feed\": { \"opcode\": "
+				      "\"ATOMIC_FETCH_AND_ADD\", \"rkey\": 1, \"remote_addr\": 8, "
+				      "\"size\": \"x\" }") } } },
+	{ "/cm/listen/0/ps", { { L_QP2, LISTEN_DATAGRAMS } } },
+};
+
+static void
+one_mistake_is_one_fault(void **state UNUSED)
+{
+	for (size_t i = 0; i < ARRAY_LEN(single); i++) {
+		const size_t n = single[i].swaps[1].line != 0 ? 2 : 1;
+		struct conf_errors err;
+		struct conf *c = NULL;
+
+		print_message("# %s\n", single[i].pointer);
+		assert_int_equal(base_load(single[i].swaps, n, &c, &err), -EINVAL);
+		errors_show(&err);
+		assert_int_equal(err.n_errors, 1);
+		assert_string_equal(err.v[conf_errors_first(&err)].pointer, single[i].pointer);
+		conf_errors_free(&err);
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(one_mistake_is_one_fault),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
