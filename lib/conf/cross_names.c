@@ -263,6 +263,8 @@ queues_polled(const struct conf *c, uint32_t workers, struct conf_errors *err)
 static void
 addresses_unique(const struct conf *c, struct conf_errors *err)
 {
+	static const uint8_t none[16]; /* of one that had a fault; 64:ff9b::1 begins with 0, too */
+
 	for (uint32_t i = 1; i < c->n_ports; i++) {
 		const struct conf_port *p = &c->ports[i];
 		uint32_t mark = conf_enter(err, "ports");
@@ -277,7 +279,7 @@ addresses_unique(const struct conf *c, struct conf_errors *err)
 					"is the address of /ports/%u: each must be "
 					"different",
 					k);
-			if ((both & CONF_PORT_IPV6) != 0 && p->ipv6[0] != 0 &&
+			if ((both & CONF_PORT_IPV6) != 0 && memcmp(p->ipv6, none, 16) != 0 &&
 				memcmp(p->ipv6, c->ports[k].ipv6, 16) == 0)
 				conf_fault(err, "ipv6",
 					"is the address of /ports/%u: each must be "

@@ -86,11 +86,39 @@ one_mistake_is_one_fault(void **state UNUSED)
 	}
 }
 
+/* ---- what is a fault at all ------------------------------------------------------------------ */
+
+#define PORT1(ip) \
+	"\"neighbors\": [] }, { \"name\": \"p1\", \"device\": \"d\", \"ipv6\": \"" ip "\" } ],"
+#define PORT0_IPV6 "\"ipv4\": \"10.77.0.1\", \"mtu\": 4200, \"ipv6\": \"64:ff9b::1\","
+
+/* That prefix is for hosts that are reached by IPv4 behind a translator (RFC 6052). */
+static void
+an_address_may_begin_with_0(void **state UNUSED)
+{
+	const struct swap other[] = { { L_PORT_IP, PORT0_IPV6 },
+		{ L_NEIGHBORS, PORT1("64:ff9b::2") } };
+	const struct swap same[] = { { L_PORT_IP, PORT0_IPV6 },
+		{ L_NEIGHBORS, PORT1("64:ff9b::1") } };
+	struct conf_errors err;
+	struct conf *c = NULL;
+
+	assert_int_equal(base_load(other, 2, &c, &err), 0);
+	conf_free(c);
+	conf_errors_free(&err);
+	assert_int_equal(base_load(same, 2, &c, &err), -EINVAL);
+	errors_show(&err);
+	assert_int_equal(err.n_errors, 1);
+	assert_string_equal(err.v[0].pointer, "/ports/1/ipv6");
+	conf_errors_free(&err);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_mistake_is_one_fault),
+		cmocka_unit_test(an_address_may_begin_with_0),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
