@@ -267,6 +267,8 @@ conf_lines_enter(const struct lines *l, size_t pos, struct conf_errors *err)
 		const struct node *n = &l->v[chain[--depth]];
 		char *key = node_key(l, n);
 
+		if (key == NULL && l->v[n->parent].object)
+			return; /* what is to be a key is none: in an object nothing has an index */
 		if (key != NULL)
 			conf_enter(err, key);
 		else

@@ -86,6 +86,42 @@ one_mistake_is_one_fault(void **state UNUSED)
 	}
 }
 
+/* ---- where ----------------------------------------------------------------------------------- */
+
+static const struct {
+	const char *text; /* in the place of the profile */
+	const char *pointer;
+} places[] = {
+	{ "\"profile\": iba,", "/profile" },
+	{ "\"profile\": \"iba\",,", "/profile" },
+	/* No member of an object is called 0 because it is the first one. */
+	{ "'profile': 1,", "" },
+	{ "profile: 1,", "" },
+	{ "// a comment", "" },
+	{ "\"prof\\u0000ile\": 1,", "" },
+	{ "\"prof\\xile\": 1,", "" },
+	{ "\"cm\": { \"listen\": [ {}, { 'a': 1 } ] },", "/cm/listen/1" },
+	{ "\"cm\": { \"listen\": [ {}, x ] },", "/cm/listen/1" },
+};
+
+static void
+a_pointer_leads_to_the_fault(void **state UNUSED)
+{
+	for (size_t i = 0; i < ARRAY_LEN(places); i++) {
+		const struct swap swap = { L_PROFILE, places[i].text };
+		struct conf_errors err;
+		struct conf *c = NULL;
+
+		print_message("# %s\n", places[i].text);
+		assert_int_equal(base_load(&swap, 1, &c, &err), -EINVAL);
+		errors_show(&err);
+		assert_int_equal(err.n_errors, 1);
+		assert_string_equal(err.v[0].pointer, places[i].pointer);
+		assert_int_equal(err.v[0].line, L_PROFILE);
+		conf_errors_free(&err);
+	}
+}
+
 /* ---- what is a fault at all ------------------------------------------------------------------ */
 
 #define PORT1(ip) \
@@ -118,6 +154,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_mistake_is_one_fault),
+		cmocka_unit_test(a_pointer_leads_to_the_fault),
 		cmocka_unit_test(an_address_may_begin_with_0),
 	};
 
