@@ -391,6 +391,18 @@ key_distance(const char *a, const char *b)
 	return row[len_b];
 }
 
+/* One more name, as long as there is room for it and for how many are left out. */
+static void
+list_add(char *list, size_t room, const char *name, uint32_t *left)
+{
+	const size_t more = sizeof(" and 4294967295 more");
+
+	if (*left != 0 || strlen(list) + strlen(name) + sizeof(", ") + more > room)
+		++*left;
+	else
+		append(list, room, "%s%s", list[0] != '\0' ? ", " : "", name);
+}
+
 void
 conf_rows_unknown(
 	const struct conf_table *t, const char *key, enum conf_mode mode, struct conf_errors *err)
@@ -398,6 +410,7 @@ conf_rows_unknown(
 	const char *nearest = NULL;
 	uint32_t best = strlen(key) < 6 ? 3 : 4; /* fewer edits than this are a slip */
 	char list[700] = "";
+	uint32_t left = 0;
 
 	if (conf_rows_find(t, key, mode == CONF_CREATE ? CONF_MODIFY : CONF_CREATE) != NULL) {
 		conf_fault(err, NULL,
@@ -414,8 +427,10 @@ conf_rows_unknown(
 			nearest = f->name;
 		}
 		if (conf_rows_in_mode(f, mode))
-			append(list, sizeof(list), "%s%s", list[0] != '\0' ? ", " : "", f->name);
+			list_add(list, sizeof(list), f->name, &left);
 	}
+	if (left != 0)
+		append(list, sizeof(list), " and %u more", left);
 	if (nearest != NULL)
 		conf_fault(err, NULL, "unknown key: did you mean \"%s\"? Allowed here: %s", nearest,
 			list);

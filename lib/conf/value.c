@@ -195,13 +195,20 @@ conf_value_hex(const json_t *v, struct conf_bytes *out)
 	return 0;
 }
 
-/* As it may stand in a file: 16.0 is not 16. */
+/* As it may stand in a file: 16.0 is not 16, and 1.0000001 is not 1. */
 static void
 describe_real(const json_t *v, char *buf, size_t room)
 {
-	const size_t n = json_dumpb(v, buf, room - 1, JSON_ENCODE_ANY | JSON_REAL_PRECISION(6));
+	static const size_t digits[] = { 6, 15, 17 };
 
-	buf[n < room ? n : room - 1] = '\0';
+	for (size_t i = 0; i < ARRAY_LEN(digits); i++) {
+		const size_t n = json_dumpb(
+			v, buf, room - 1, JSON_ENCODE_ANY | JSON_REAL_PRECISION(digits[i]));
+
+		buf[n < room ? n : room - 1] = '\0';
+		if (strtod(buf, NULL) == json_real_value(v))
+			return;
+	}
 }
 
 const char *

@@ -3,6 +3,7 @@
 #include "conf_test.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 /* ---- one mistake is one fault ---------------------------------------------------------------- */
 
@@ -122,6 +123,66 @@ a_pointer_leads_to_the_fault(void **state UNUSED)
 	}
 }
 
+/* ---- what ------------------------------------------------------------------------------------ */
+
+/* Numbers are shown with as many digits as they need. */
+static const struct {
+	const char *p;
+	const char *says;
+} numbers[] = {
+	{ "1.5", "from 0.0 to 1.0, not 1.5" },
+	{ "1.0000001", "not 1.0000001" },
+	{ "1.0000000000000002", "not 1.0000000000000002" },
+	{ "-1e-9", "not -1e-9" },
+};
+
+static void
+a_number_is_shown_as_it_is(void **state UNUSED)
+{
+	for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
+		struct conf_errors err;
+		struct conf *c = NULL;
+		char text[256];
+
+		snprintf(text, sizeof(text),
+			"\"neighbors\": [], \"impair\": { \"rules\": [ { \"action\": \"drop\", "
+			"\"probability\": %s } ] } } ],",
+			numbers[i].p);
+		assert_int_equal(
+			base_load(&(const struct swap){ L_NEIGHBORS, text }, 1, &c, &err), -EINVAL);
+		errors_show(&err);
+		assert_non_null(strstr(err.v[0].message, numbers[i].says));
+		conf_errors_free(&err);
+	}
+}
+
+/* Each name is a whole one, and the others are counted. */
+static void
+a_list_is_not_cut_in_a_name(void **state UNUSED)
+{
+	const struct swap swap = { L_KNOBS, "\"knobs\": { \"zzzzzzzzzzz\": 1 }," };
+	const struct conf_table *t = &conf_table_knobs;
+	uint32_t shown = 0, more = 0;
+	char *rest = NULL, *name;
+	struct conf_errors err;
+	struct conf *c = NULL;
+	const char *list;
+
+	assert_int_equal(base_load(&swap, 1, &c, &err), -EINVAL);
+	errors_show(&err);
+	list = strstr(err.v[0].message, "allowed here: ");
+	assert_non_null(list);
+	name = strtok_r((char *)(uintptr_t)list + strlen("allowed here: "), ", ", &rest);
+	for (; name != NULL && strcmp(name, "and") != 0; name = strtok_r(NULL, ", ", &rest)) {
+		assert_true(shown < t->n_fields);
+		assert_string_equal(name, t->fields[shown++].name);
+	}
+	assert_non_null(name);
+	assert_int_equal(sscanf(rest, "%u more", &more), 1);
+	assert_int_equal(shown + more, t->n_fields);
+	conf_errors_free(&err);
+}
+
 /* ---- what is a fault at all ------------------------------------------------------------------ */
 
 #define PORT1(ip) \
@@ -155,6 +216,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_mistake_is_one_fault),
 		cmocka_unit_test(a_pointer_leads_to_the_fault),
+		cmocka_unit_test(a_number_is_shown_as_it_is),
+		cmocka_unit_test(a_list_is_not_cut_in_a_name),
 		cmocka_unit_test(an_address_may_begin_with_0),
 	};
 
