@@ -13,6 +13,8 @@
 #include <rte_ring.h>
 #include <rte_vect.h>
 
+#include "conf_mcast.h"
+#include "conf_qps.h"
 #include "cpu.h"
 #include "qp_ah.h"
 #include "qp_mcast.h"
@@ -24,15 +26,15 @@
 
 _Static_assert(CONF_MAX_PORTS <= PIPELINE_MAX_PORTS && CONF_MAX_PORTS <= ENV_MAX_PORTS &&
 		       CONF_MAX_WORKERS <= PIPELINE_MAX_WORKERS &&
-		       CONF_MAX_WORKERS <= ENV_MAX_WORKERS,
+		       CONF_MAX_WORKERS <= ENV_MAX_WORKERS && CONF_PRIO_PORTS <= PRIO_PORTS_MAX &&
+		       CONF_MCAST_GROUPS <= QP_MCAST_GROUPS && CONF_MCAST_QPS <= QP_MCAST_QPS &&
+		       CONF_SRQ_PLACES <= QP_SRQ_TABLE,
 	"every configuration fits");
 
 #define MBOX_ENTRIES    4096
 #define HANDOFF_ENTRIES 4096
 #define TRACE_ENTRIES   8192
 #define MEM_REGIONS_MIN 32768u /* half as many mappings as Linux allows a process by default */
-#define QP_TABLE_MIN    65536u
-#define QP_TABLE_MAX    (1u << 20)
 
 const struct crc_ops *
 dataplane_crc(void)
@@ -42,19 +44,6 @@ dataplane_crc(void)
 #else
 	return crc_isal();
 #endif
-}
-
-/* Direct index: a table twice as large as the configured QPs keeps slot collisions rare. */
-static uint32_t
-qp_table_entries(const struct conf *conf)
-{
-	uint32_t qps = 0, n = QP_TABLE_MIN;
-
-	for (uint32_t i = 0; i < conf->n_qps; i++)
-		qps += conf->qps[i].count;
-	while (n < qps && n < QP_TABLE_MAX)
-		n <<= 1;
-	return n;
 }
 
 static int
@@ -68,7 +57,7 @@ tables_create(struct dataplane *dp)
 			regions += conf->qps[i].count;
 		regions++;
 	}
-	dp->qps = qp_table_create(qp_table_entries(conf), SOCKET_ID_ANY);
+	dp->qps = qp_table_create(conf_qp_places(conf), SOCKET_ID_ANY);
 	dp->mem = mem_table_create(regions);
 	dp->ahs = qp_ah_table_create();
 	dp->mcasts = qp_mcast_table_create();

@@ -10,6 +10,9 @@
  */
 #include "conf.h"
 
+#define CONF_MCAST_GROUPS 4096u /* on all ports */
+#define CONF_MCAST_QPS    56u   /* of one group at one port */
+
 /** A UD QP and a group that it is a member of. */
 struct conf_mcast {
 	uint32_t qp_num;

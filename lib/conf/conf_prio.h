@@ -11,7 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define CONF_PRIO_NONE 0xff
+#define CONF_PRIO_NONE  0xff
+#define CONF_PRIO_PORTS 8u /* that can have priorities */
 
 struct conf_prio {
 	uint8_t dscp_prio[64]; /* CONF_PRIO_NONE: not said */

@@ -23,6 +23,12 @@ int conf_cross_routes(const struct conf *c, struct conf_errors *err);
 int conf_cross_members(const struct conf *c, struct conf_errors *err);
 /** Each QP against its port: address family and frame length; each device against its frames. */
 void conf_cross_frames(const struct conf *c, struct conf_errors *err);
+/**
+ * What there is no room for: places of QP numbers, ports with priorities, XRC SRQs. And feeds that
+ * a knob forbids. The last check: places are compared where nothing else was wrong.
+ * @return 0 or -ENOMEM.
+ */
+int conf_cross_limits(const struct conf *c, struct conf_errors *err);
 /** The two ends of each wire in memory. */
 void conf_cross_pairs(const struct conf *c, struct conf_errors *err);
 

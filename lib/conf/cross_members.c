@@ -117,6 +117,62 @@ twice(const struct conf *c, const struct conf_mcast **v, struct conf_errors *err
 	}
 }
 
+/* A member as its port sees it. */
+struct seat {
+	const struct conf_port *port;
+	const struct conf_mcast *of;
+};
+
+static int
+by_group(const void *a, const void *b)
+{
+	const struct seat *x = a, *y = b;
+	int order = (x->port > y->port) - (x->port < y->port);
+
+	if (order == 0)
+		order = memcmp(&x->of->group, &y->of->group, sizeof(x->of->group));
+	return order != 0 ? order : (x->of > y->of) - (x->of < y->of);
+}
+
+/* More than a group, or all groups, have room for. */
+static int
+crowded(const struct conf *c, const struct numbered *t, struct conf_errors *err)
+{
+	struct seat *v = calloc((size_t)c->n_mcasts + 1, sizeof(*v));
+	uint32_t groups = 0, first = 0, n = 0;
+
+	if (v == NULL)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < c->n_mcasts; i++) {
+		const struct conf_qp *q = qp_numbered(t, c->mcasts[i].qp_num);
+		const struct conf_port *p = q != NULL ? port_named(c, q->port) : NULL;
+
+		if (p != NULL)
+			v[n++] = (struct seat){ p, &c->mcasts[i] };
+	}
+	qsort(v, n, sizeof(*v), by_group);
+	for (uint32_t i = 0; i < n; i++) {
+		const uint32_t mark = err->at_len;
+
+		if (i == 0 || v[i].port != v[first].port ||
+			memcmp(&v[i].of->group, &v[first].of->group, sizeof(v[i].of->group)) != 0) {
+			first = i;
+			groups++;
+		}
+		if (i - first != CONF_MCAST_QPS)
+			continue;
+		conf_enter(err, "mcasts");
+		conf_enter_index(err, (uint32_t)(v[i].of - c->mcasts));
+		conf_fault(err, "group", "has %u members at port \"%s\" already: no more can be",
+			CONF_MCAST_QPS, v[i].port->name);
+		conf_leave(err, mark);
+	}
+	if (groups > CONF_MCAST_GROUPS)
+		conf_fault(err, "mcasts", "has %u groups: at most %u", groups, CONF_MCAST_GROUPS);
+	free(v);
+	return 0;
+}
+
 static int
 members(const struct conf *c, struct conf_errors *err)
 {
@@ -125,7 +181,7 @@ members(const struct conf *c, struct conf_errors *err)
 	/* What had a fault was not read. */
 	const bool unread = has_fault_in("qps", err) || has_fault_in("ports", err) ||
 			    has_fault_in("mcasts", err);
-	const int rc = t.v == NULL || v == NULL ? -ENOMEM : 0;
+	int rc = t.v == NULL || v == NULL ? -ENOMEM : 0;
 
 	for (uint32_t i = 0; rc == 0 && i < c->n_qps; i++) {
 		if (c->qps[i].qp_num != 0)
@@ -141,6 +197,7 @@ members(const struct conf *c, struct conf_errors *err)
 			conf_leave(err, mark);
 		}
 		twice(c, v, err);
+		rc = crowded(c, &t, err);
 	}
 	free(t.v);
 	free(v);

@@ -61,6 +61,8 @@ resolve(struct conf *c, struct conf_errors *err)
 	conf_cross_pairs(c, err);
 	if (ret == 0)
 		ret = conf_cross_routes(c, err);
+	if (ret == 0)
+		ret = conf_cross_limits(c, err);
 	return ret;
 }
 
