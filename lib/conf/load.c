@@ -134,6 +134,19 @@ hint(const char *text, size_t len, const json_error_t *why)
 	return at > 0 && text[at - 1] == ',' ? ": no comma behind the last one" : "";
 }
 
+/* What a text may not have that JSON has, in our words: jansson's name a flag of its own. */
+static const char *
+what_of(const json_error_t *why)
+{
+	switch (json_error_code(why)) {
+	case json_error_null_character:
+	case json_error_null_byte_in_key:
+		return "\\u0000 is no character of a name or text here";
+	default:
+		return why->text;
+	}
+}
+
 static void
 syntax_fault(struct conf_errors *err, const char *text, size_t len, json_error_t *why)
 {
@@ -144,7 +157,7 @@ syntax_fault(struct conf_errors *err, const char *text, size_t len, json_error_t
 	if (l != NULL && why->position > 0)
 		conf_lines_enter(l, (size_t)why->position - 1, err);
 	make_ascii(why->text);
-	conf_fault(err, NULL, "%s (column %d)%s", why->text, why->column, hint(text, len, why));
+	conf_fault(err, NULL, "%s (column %d)%s", what_of(why), why->column, hint(text, len, why));
 	if (err->n > n)
 		err->v[n].line = why->line > 0 ? (uint32_t)why->line : 1;
 	conf_leave(err, mark);

@@ -156,6 +156,28 @@ a_number_is_shown_as_it_is(void **state UNUSED)
 	}
 }
 
+/* JSON has it, and C has not: it is told by what was written, not by a flag of the reader's. */
+static void
+a_byte_0_is_told(void **state UNUSED)
+{
+	static const char *const texts[] = { "\"profile\": \"i\\u0000ba\",",
+		"\"pro\\u0000file\": \"iba\"," };
+
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+		struct conf_errors err;
+		struct conf *c = NULL;
+
+		assert_int_equal(
+			base_load(&(const struct swap){ L_PROFILE, texts[i] }, 1, &c, &err),
+			-EINVAL);
+		errors_show(&err);
+		assert_int_equal(err.n_errors, 1);
+		assert_non_null(strstr(err.v[0].message, "\\u0000"));
+		assert_null(strstr(err.v[0].message, "JSON_"));
+		conf_errors_free(&err);
+	}
+}
+
 /* Each name is a whole one, and the others are counted. */
 static void
 a_list_is_not_cut_in_a_name(void **state UNUSED)
@@ -217,6 +239,7 @@ main(void)
 		cmocka_unit_test(one_mistake_is_one_fault),
 		cmocka_unit_test(a_pointer_leads_to_the_fault),
 		cmocka_unit_test(a_number_is_shown_as_it_is),
+		cmocka_unit_test(a_byte_0_is_told),
 		cmocka_unit_test(a_list_is_not_cut_in_a_name),
 		cmocka_unit_test(an_address_may_begin_with_0),
 	};
