@@ -9,6 +9,7 @@
 #include "perf.h"
 
 #define CQ_MOD       100
+#define SIZE_MOST    (1u << 30)
 #define CQ_MOD_UP_TO 8192 /* bytes: of longer messages each has a completion */
 
 enum { /* long options without a letter */
@@ -137,13 +138,15 @@ size_parse(struct perf_options *o, const char *text)
 				   : text[n - 1] == 'K' ? 10
 				   : text[n - 1] == 'M' ? 20
 							: 0;
-	char digits[32];
-	int rc;
+	char *end;
 
-	snprintf(digits, sizeof(digits), "%.*s", (int)(shift != 0 ? n - 1 : n), text);
-	rc = number("-s", digits, 1, (1u << 30) >> shift, &o->size);
+	errno = 0;
+	o->size = strtoull(text, &end, 0);
+	if (errno != 0 || end == text || end + (shift != 0) != text + n || text[0] == '-' ||
+		o->size < 1 || o->size > SIZE_MOST >> shift)
+		return bad("-s", text, "a number of bytes from 1 to 1073741824, also as 64K or 4M");
 	o->size <<= shift;
-	return rc;
+	return PERF_OK;
 }
 
 static int

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#define DURATION_MAX 1000000000u /* seconds: without an end for whoever waits */
+
 static void
 usage(FILE *out)
 {
@@ -73,7 +75,7 @@ duration_parse(const char *text, double *out)
 	char *end;
 
 	*out = strtod(text, &end);
-	return end != text && *end == '\0' && *out > 0 && *out < 1e9;
+	return end != text && *end == '\0' && *out > 0 && *out <= DURATION_MAX;
 }
 
 /* A regular file that was opened for us. */
@@ -124,8 +126,8 @@ args_parse(int argc, char **argv, struct args *out)
 		case 'd':
 			if (!duration_parse(optarg, &out->duration_s)) {
 				fprintf(stderr,
-					"rocelane: --duration wants seconds above 0, not '%s'\n",
-					optarg);
+					"rocelane: --duration wants seconds above 0, and no more than %u, not '%s'\n",
+					DURATION_MAX, optarg);
 				return ARGS_BAD;
 			}
 			break;

@@ -67,6 +67,12 @@ class Surroundings(Ends):
     def test_what_does_not_go_together(self):
         """It is known before anybody waits for the other end."""
         for args, text in ((("-D", "1e-10"), "-D takes seconds"), (("-D", "nan"), "-D takes"),
+                           (("-s", "2048M"), "1073741824, also as 64K or 4M, not '2048M'"),
+                           (("-s", "1025M"), "not '1025M'"), (("-s", "-1"), "not '-1'"),
+                           (("-s", "K"), "not 'K'"), (("-s", "4k"), "not '4k'"),
+                           (("-s", "4KK"), "not '4KK'"), (("-s", ""), "not ''"),
+                           (("-s", "0M"), "not '0M'"),
+                           (("-s", "36893488147419103232"), "-s takes a number of bytes"),
                            (("--validate", "-a"), "--validate"),
                            (("--validate", "-D", "1"), "--validate")):
             self.assertIn(text, self.finish(self.start("write_bw", *args), 2)[1])

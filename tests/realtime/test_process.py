@@ -173,6 +173,12 @@ class Lifecycle(unittest.TestCase):
                                   text=True, timeout=livenet.WAIT_S, check=False)
             self.assertEqual(2, done.returncode, done.stderr)
             self.assertTrue(done.stderr)
+        for seconds in ("0", "-1", "nan", "1e10", "2s"):
+            done = subprocess.run([os.environ["ROCELANE"], "--duration", seconds],
+                                  capture_output=True, text=True, timeout=livenet.WAIT_S,
+                                  check=False)
+            self.assertEqual(2, done.returncode, done.stderr)
+            self.assertIn("above 0, and no more than 1000000000, not '%s'" % seconds, done.stderr)
 
 
 class Rpc(livenet.LiveCase):
