@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How scripts end: what they built for cannot be built, somebody stops them, words make no sense.
+
+Each runs in a tree of its own, with compilers and programs that do no more than a test needs.
+"""
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import tap  # noqa: E402
+
+SCRIPTS = os.environ["SCRIPTS"]
+WAIT_S = 60     # on a busy machine
+
+# ninja -C FOLDER TARGET...: each is a program that ends at once.
+NINJA = r"""folder=$2
+shift 2
+for target; do
+    mkdir -p "$folder/$(dirname "$target")"
+    printf '#!/bin/sh\nexit 0\n' >"$folder/$target"
+    chmod +x "$folder/$target"
+done
+"""
+
+
+class Tree(unittest.TestCase):
+    def setUp(self):
+        holder = tempfile.TemporaryDirectory(prefix="rl")
+        self.addCleanup(holder.cleanup)
+        self.dir = holder.name
+        self.root = os.path.join(self.dir, "a tree")
+        os.makedirs(os.path.join(self.dir, "bin"))
+        os.makedirs(os.path.join(self.dir, "tmp"))
+        self.env = {**os.environ, "TMPDIR": os.path.join(self.dir, "tmp"), "HERE": self.dir,
+                    "PATH": os.path.join(self.dir, "bin") + ":" + os.environ["PATH"],
+                    "BENCH_BUILD": os.path.join(self.root, "build", "bench")}
+
+    def copy(self, *paths):
+        for path in paths:
+            to = os.path.join(self.root, "scripts", path)
+            os.makedirs(os.path.dirname(to), exist_ok=True)
+            shutil.copy(os.path.join(SCRIPTS, path), to)
+
+    def program(self, path, text):
+        path = os.path.join(self.dir, path)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8") as f:
+            f.write("#!/bin/bash\n" + text)
+        os.chmod(path, 0o755)
+
+    def start(self, *words, **kwargs):
+        """In a group of its own, as a shell starts what is at a terminal."""
+        p = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE, text=True, start_new_session=True,
+                             env=self.env, **kwargs)
+        self.addCleanup(self.end, p)
+        return p
+
+    @staticmethod
+    def end(p):
+        try:
+            os.killpg(p.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        p.communicate()
+
+    def run_script(self, name, *words, cwd=None):
+        p = self.start(os.path.join(self.root, "scripts", name), *words, cwd=cwd)
+        out, err = p.communicate(timeout=WAIT_S)
+        return p.returncode, out, err
+
+    def lines(self, name):
+        try:
+            with open(os.path.join(self.dir, name), encoding="utf-8") as f:
+                return f.read().split("\n")[:-1]
+        except FileNotFoundError:
+            return []
+
+    def wait_for(self, what, ready):
+        end = time.monotonic() + WAIT_S
+        while not ready():
+            self.assertLess(time.monotonic(), end, what)
+            time.sleep(0.01)
+
+    @staticmethod
+    def is_there(pid):
+        """A zombie is not."""
+        try:
+            with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as f:
+                return f.read().rsplit(")", 1)[1].split()[0] not in "ZX"
+        except (FileNotFoundError, ProcessLookupError):
+            return False
+
+    def left(self):
+        return [os.path.join(self.env["TMPDIR"], name) for name in os.listdir(self.env["TMPDIR"])]
+
+
+class Benches(Tree):
+    def test_nothing_stays_in_tmp(self):
+        self.program("bin/meson", "exit 0\n")
+        self.program("bin/ninja", NINJA)
+        names = [n for n in sorted(os.listdir(os.path.join(SCRIPTS, "bench")))
+                 if "mktemp" in open(os.path.join(SCRIPTS, "bench", n), encoding="utf-8").read()]
+        self.assertIn("pipeline", names)
+        self.copy(*("bench/" + name for name in names))
+        for name in names:
+            self.run_script("bench/" + name, "--no-such-option")
+            with self.subTest(name=name):
+                self.assertEqual([], [os.remove(path) or path for path in self.left()])
+
+
+if __name__ == "__main__":
+    tap.main()
