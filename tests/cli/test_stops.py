@@ -115,5 +115,58 @@ class Benches(Tree):
                 self.assertEqual([], [os.remove(path) or path for path in self.left()])
 
 
+# As ninja: what there is, and what it makes. A fuzzer says that it runs, and runs for long.
+FUZZ_NINJA = r"""[ "$3" != -t ] || printf 'tests/fuzz/fuzz_%s: phony\n' a b c
+case $3 in tests/*) ;; *) exit 0 ;; esac
+folder=$2
+shift 2
+for target; do
+    mkdir -p "$folder/$(dirname "$target")"
+    {
+        echo '#!/bin/bash'
+        case $target in
+        *_replay) ;;
+        *) echo 'echo $$ $(basename "$0") >>"$HERE/ran"; exec sleep 1000' ;;
+        esac
+    } >"$folder/$target"
+    chmod +x "$folder/$target"
+done
+"""
+
+
+class Fuzz(Tree):
+    def setUp(self):
+        super().setUp()
+        self.copy("fuzz", "dev/piped.py")
+        self.program("bin/meson", "exit 0\n")
+        self.program("bin/ninja", FUZZ_NINJA)
+
+    def test_a_stop_is_one_of_all_targets(self):
+        """By Ctrl-C, of which the fuzzers hear, too; by a signal to the script alone."""
+        for send, sig in ((os.killpg, signal.SIGINT), (os.kill, signal.SIGINT),
+                          (os.kill, signal.SIGTERM), (os.kill, signal.SIGHUP)):
+            with self.subTest(send=send.__name__, sig=sig):
+                p = self.start(os.path.join(self.root, "scripts/fuzz"), "--seconds", "900")
+                self.wait_for("the first fuzzer", lambda: self.lines("ran"))
+                send(p.pid, sig)
+                out, err = p.communicate(timeout=WAIT_S)
+                ran = [line.split() for line in self.lines("ran")]
+                self.assertEqual(["fuzz_a"], [name for _, name in ran])
+                self.assertFalse(self.is_there(ran[0][0]))
+                self.assertIn(p.returncode, (128 + sig, -sig))
+                self.assertNotIn("Traceback", err)
+                self.assertRegex(out, r"(?m)^a +0 ")
+                os.remove(os.path.join(self.dir, "ran"))
+
+    def test_numbers_that_are_none(self):
+        for words in (["--jobs", "0"], ["--seconds", "0"], ["--seconds", "-1"], ["--jobs", "x"]):
+            with self.subTest(words=words):
+                code, out, err = self.run_script("fuzz", *words)
+                self.assertEqual((2, ""), (code, out))
+                self.assertNotIn("Traceback", err)
+                self.assertIn(words[0], err.splitlines()[-1])
+        self.assertEqual([], self.lines("ran"))
+
+
 if __name__ == "__main__":
     tap.main()
