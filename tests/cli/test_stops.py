@@ -168,5 +168,43 @@ class Fuzz(Tree):
         self.assertEqual([], self.lines("ran"))
 
 
+class Run(Tree):
+    """scripts/run where nothing can be built, and from another folder."""
+
+    def setUp(self):
+        super().setUp()
+        self.copy("run")
+        self.program("a tree/scripts/setup", "exit 0\n")
+        self.program("a tree/scripts/dev/tap", 'printf "%s\\n" "$@"\n')
+        self.program("bin/id", "echo 0\n")
+        self.program("bin/meson", "mkdir -p $2; touch $2/build.ninja\n")
+        self.program("bin/ninja", "echo '[1/2] Compiling'; echo '[2/2] Linking target x'\n")
+
+    def test_says_why_it_cannot_be_built(self):
+        self.program("bin/meson", "echo 'meson.build:7: ERROR: \"x\" not found'; exit 1\n")
+        code, out, err = self.run_script("run", "--build")
+        self.assertNotEqual(0, code)
+        self.assertIn('ERROR: "x" not found', out + err)
+        self.program("bin/meson", "mkdir -p $2; touch $2/build.ninja\n")
+        self.program("bin/ninja", "echo 'a.c:1: error: no'; echo 'ninja: build stopped.'; exit 1\n")
+        code, out, err = self.run_script("run", "--build")
+        self.assertNotEqual(0, code)
+        self.assertIn("a.c:1: error: no", out + err)
+
+    def test_says_little_else(self):
+        code, out, err = self.run_script("run", "--build")
+        self.assertEqual((0, ""), (code, err))
+        self.assertEqual(["[2/2] Linking target x"], out.splitlines()[:-1])
+
+    def test_a_file_is_where_the_caller_is(self):
+        for given, there in (("mine.json", os.path.join(self.dir, "mine.json")),
+                             ("/x/mine.json", "/x/mine.json")):
+            code, out, err = self.run_script("run", "--tap", given, cwd=self.dir)
+            self.assertEqual((0, ""), (code, err))
+            self.assertEqual(there, out.splitlines()[-1])
+        _, out, _ = self.run_script("run", "--tap", cwd=self.dir)
+        self.assertEqual("config/examples/tap.json", out.splitlines()[-1])
+
+
 if __name__ == "__main__":
     tap.main()
