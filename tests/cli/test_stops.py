@@ -4,12 +4,15 @@
 Each runs in a tree of its own, with compilers and programs that do no more than a test needs.
 """
 import os
+import runpy
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
 import time
+import types
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -204,6 +207,75 @@ class Run(Tree):
             self.assertEqual(there, out.splitlines()[-1])
         _, out, _ = self.run_script("run", "--tap", cwd=self.dir)
         self.assertEqual("config/examples/tap.json", out.splitlines()[-1])
+
+
+class Pktgen(Tree):
+    """scripts/pktgen with a dataplane that says nothing, and a pktgen that is never asked."""
+
+    def setUp(self):
+        super().setUp()
+        self.program("bin/script", "exit 0\n")
+        self.program("bin/pktgen", "exit 0\n")
+        self.program("bin/rocelane", 'echo $$ >>"$HERE/ran"; exec sleep 1000\n')
+        self.env.update(PKTGEN=os.path.join(self.dir, "bin/pktgen"),
+                        ROCELANE=os.path.join(self.dir, "bin/rocelane"))
+
+    def test_a_stop_leaves_nothing(self):
+        for sig in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            with self.subTest(sig=sig):
+                p = self.start(os.path.join(SCRIPTS, "pktgen"))
+                self.wait_for("the dataplane", lambda: self.lines("ran"))
+                os.kill(p.pid, sig)
+                _, err = p.communicate(timeout=WAIT_S)
+                self.assertEqual(128 + sig, p.returncode)
+                self.assertFalse(self.is_there(self.lines("ran")[0]))
+                self.assertEqual([], self.left())
+                self.assertEqual("", err)
+                os.remove(os.path.join(self.dir, "ran"))
+
+    def test_capture(self):
+        """All are requests for the queue pair, PSN after PSN."""
+        module = runpy.run_path(os.path.join(SCRIPTS, "pktgen"), run_name="pktgen")
+        path = os.path.join(self.dir, "load.pcap")
+        for payload in (0, 64, 1024):
+            module["capture"](path, payload)
+            with open(path, "rb") as f:
+                blob = f.read()
+            at, psns = 24, []
+            while at < len(blob):
+                length, = struct.unpack_from("<I", blob, at + 8)
+                opcode, = struct.unpack_from("B", blob, at + 16 + 42)
+                qpn, psn = struct.unpack_from(">II", blob, at + 16 + 42 + 4)
+                self.assertEqual((10, module["QPN"], 14 + 20 + 8 + 12 + 16 + payload + 4),
+                                 (opcode, qpn, length))
+                psns.append(psn & 0xffffff)
+                at += 16 + length
+            self.assertEqual(list(range(module["FRAMES"])), psns)
+
+    def test_a_run_may_be_longer_than_a_start(self):
+        """By a clock of its own: pktgen's figures are there when its time is over."""
+        module = runpy.run_path(os.path.join(SCRIPTS, "pktgen"), run_name="pktgen")
+        held = module["drive"].__globals__
+        clock = types.SimpleNamespace(now=0, monotonic=lambda: clock.now)
+
+        def sleep(seconds):
+            clock.now += seconds
+            if clock.now > 610:
+                with open(os.path.join(self.dir, "done"), "w", encoding="ascii") as f:
+                    f.write("opackets 7\n")
+        clock.sleep = sleep
+
+        class Child:
+            def __init__(self, *words, **kwargs):
+                del words, kwargs
+
+            __enter__ = lambda self: self
+            __exit__ = poll = wait = send_signal = lambda self, *args: None
+        held.update(time=clock, stats=lambda where: {"rx_packets": 7},
+                    subprocess=types.SimpleNamespace(**{**vars(subprocess), "Popen": Child}))
+        args = types.SimpleNamespace(seconds=600, verbose=False)
+        self.assertEqual(({"opackets": 7}, {"rx_packets": 7}),
+                         module["drive"]("/bin/pktgen", self.dir, Child(), args))
 
 
 if __name__ == "__main__":
