@@ -85,8 +85,10 @@ void *ctl_must(void *p);
 int params_build(const struct command *cmd, int argc, char **argv, json_t **params);
 /** KEY VALUE pairs into `obj`; "a.b" goes to member b of object a. @return CTL_OK or CTL_USAGE */
 int params_pairs(json_t *obj, int argc, char **argv);
-/** "4096", "0x1000", "4K", "1M", "1G". @return 0 or -EINVAL */
+/** "4096", "0x1000", "4K", "1M", "1G"; below 2^63. @return 0 or -EINVAL */
 int params_size(const char *text, uint64_t *size);
+/** "16", "0x10", of 64 bits. @return 0 or -EINVAL */
+int params_number(const char *text, uint64_t *n);
 /**
  * The next word of a spec such as "name ?#max".
  * @return false at the end; *name (of `size` bytes) without its marks.

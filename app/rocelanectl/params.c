@@ -146,7 +146,7 @@ params_pairs(json_t *obj, int argc, char **argv)
 }
 
 static int
-number_parse(const char *text, bool units, uint64_t *n)
+number_parse(const char *text, bool units, uint64_t most, uint64_t *n)
 {
 	static const char unit[] = "KMG";
 	unsigned int shift = 0;
@@ -165,7 +165,7 @@ number_parse(const char *text, bool units, uint64_t *n)
 			return -EINVAL;
 		shift = 10 * (unsigned int)(u - unit + 1);
 	}
-	if (*n > (uint64_t)LLONG_MAX >> shift)
+	if (*n > most >> shift)
 		return -EINVAL;
 	*n <<= shift;
 	return 0;
@@ -174,7 +174,13 @@ number_parse(const char *text, bool units, uint64_t *n)
 int
 params_size(const char *text, uint64_t *size)
 {
-	return number_parse(text, true, size);
+	return number_parse(text, true, LLONG_MAX, size);
+}
+
+int
+params_number(const char *text, uint64_t *n)
+{
+	return number_parse(text, false, UINT64_MAX, n);
 }
 
 bool
@@ -209,7 +215,7 @@ word(json_t *obj, const char *name, char kind, const char *text)
 			return ctl_usage("%s '%s' is not valid UTF-8", name, text);
 		return CTL_OK;
 	}
-	if (number_parse(text, kind == '@', &n) != 0)
+	if (number_parse(text, kind == '@', LLONG_MAX, &n) != 0)
 		return ctl_usage("%s must be a %s, not '%s'", name,
 			kind == '#' ? "number" : "number of bytes", text);
 	json_object_set_new(obj, name, json_integer((json_int_t)n));

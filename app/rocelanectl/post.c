@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Posting work requests. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,16 +10,55 @@
 #define POST_CHUNK 256     /* work requests in one call */
 #define POST_MAX   1000000 /* in one command */
 
-/* The words to a work request: members of an sg_list entry go there, `count` is taken out. */
-static json_int_t
+/* What is counted here, and not by the daemon. @return false: it is no number. */
+static bool
+number_of(const json_t *wr, const char *key, uint64_t *n)
+{
+	const json_t *v = json_object_get(wr, key);
+
+	if (v == NULL || json_is_null(v))
+		return true;
+	if (json_is_string(v))
+		return params_number(json_string_value(v), n) == 0;
+	*n = (uint64_t)json_integer_value(v);
+	return json_is_integer(v) && json_integer_value(v) >= 0;
+}
+
+/* JSON's numbers end at 2^63 here: beyond that it is text, which the daemon takes, too. */
+static json_t *
+number_json(uint64_t n)
+{
+	return n <= INT64_MAX ? json_integer((json_int_t)n) : json_sprintf("0x%" PRIx64, n);
+}
+
+/* How many there are, and the first one's wr_id. @return CTL_OK or CTL_USAGE */
+static int
+numbers(json_t *wr, uint64_t *count, uint64_t *first)
+{
+	char *text = fmt_value(json_object_get(wr, "wr_id"));
+	int rc = CTL_OK;
+
+	*count = 1;
+	*first = 0;
+	if (!number_of(wr, "count", count) || *count < 1 || *count > POST_MAX)
+		rc = ctl_usage("count must be between 1 and %d", POST_MAX);
+	else if (!number_of(wr, "wr_id", first))
+		rc = ctl_usage("wr_id must be a number, not '%s'", text);
+	else if (*first > UINT64_MAX - (*count - 1))
+		rc = ctl_usage("wr_id counts up, and beyond 64 bits with count %" PRIu64, *count);
+	json_object_del(wr, "count");
+	free(text);
+	return rc;
+}
+
+/* The words to a work request: members of an sg_list entry go there. */
+static void
 work_request(json_t *wr)
 {
 	static const char *const sge_keys[] = { "mr", "lkey", "offset", "addr", "length" };
 	json_t *sge = ctl_must(json_object());
-	json_t *v = json_object_get(wr, "count");
-	json_int_t count = v != NULL ? json_integer_value(v) : 1;
+	json_t *v;
 
-	json_object_del(wr, "count");
 	for (size_t i = 0; i < sizeof(sge_keys) / sizeof(sge_keys[0]); i++) {
 		v = json_object_get(wr, sge_keys[i]);
 		if (v != NULL)
@@ -30,9 +70,6 @@ work_request(json_t *wr)
 	if (json_object_size(sge) > 0)
 		json_object_set_new(wr, "sg_list", json_pack("[O]", sge));
 	json_decref(sge);
-	if (json_object_get(wr, "wr_id") == NULL)
-		json_object_set_new(wr, "wr_id", json_integer(0));
-	return count;
 }
 
 static int
@@ -70,9 +107,7 @@ run_post(struct ctl *ctl, const struct command *cmd, int argc, char **argv)
 	const char *to_key;
 	json_t *refused = NULL;
 	json_int_t posted = 0;
-	json_int_t count;
-	json_int_t first;
-	json_int_t i = 0;
+	uint64_t count, first, i = 0;
 	json_t *to;
 	json_t *wr;
 	int rc;
@@ -88,19 +123,17 @@ run_post(struct ctl *ctl, const struct command *cmd, int argc, char **argv)
 		return rc;
 	to = json_incref(json_object_get(wr, to_key));
 	json_object_del(wr, to_key);
-	count = work_request(wr);
+	rc = numbers(wr, &count, &first);
+	work_request(wr);
 	/* Whoever posts by hand wants to see the end of it. */
 	if (strcmp(cmd->verb, "send") == 0 && json_object_get(wr, "send_flags") == NULL)
 		json_object_set_new(wr, "send_flags", json_pack("[s]", "SIGNALED"));
-	first = json_integer_value(json_object_get(wr, "wr_id"));
-	if (count < 1 || count > POST_MAX)
-		rc = ctl_usage("count must be between 1 and %d", POST_MAX);
 	while (rc == CTL_OK && refused == NULL && i < count) {
 		json_t *wrs = ctl_must(json_array());
 		json_t *result;
 
 		for (int k = 0; k < POST_CHUNK && i < count; k++, i++) {
-			json_object_set_new(wr, "wr_id", json_integer(first + i));
+			json_object_set_new(wr, "wr_id", number_json(first + i));
 			json_array_append_new(wrs, json_copy(wr));
 		}
 		rc = ctl_call(

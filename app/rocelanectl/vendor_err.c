@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* "explain": what the vendor_err of a completion means, and which queue pairs failed of it. */
+#include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "compiler.h"
@@ -41,27 +40,26 @@ failures_of(struct ctl *ctl, unsigned int code)
 int
 run_vendor_err(struct ctl *ctl, const struct command *cmd, int argc, char **argv)
 {
-	char *end = NULL;
-	const unsigned long code = argc == 1 ? strtoul(argv[0], &end, 0) : 0;
+	uint64_t code;
 	json_t *o;
 	size_t i;
 
 	(void)cmd;
-	if (argc != 1 || end == argv[0] || *end != '\0')
+	if (argc != 1 || params_number(argv[0], &code) != 0)
 		return ctl_usage("explain takes one number, the vendor_err of a completion");
 	for (i = 0; i < ARRAY_LEN(codes) && codes[i].code != code; i++)
 		;
 	if (i == ARRAY_LEN(codes))
-		return ctl_refuse(
-			RPC_USAGE, "vendor_err %lu does not exist: 0 to 31, not all of them", code);
+		return ctl_refuse(RPC_USAGE,
+			"vendor_err %" PRIu64 " does not exist: 0 to 31, not all of them", code);
 	o = ctl_must(json_pack("{s:i, s:s, s:s, s:s, s:o}", "vendor_err", (int)code, "name",
 		codes[i].name, "text", codes[i].text, "rule", codes[i].rule, "failures",
 		failures_of(ctl, (unsigned int)code)));
 	if (ctl->json) {
 		fmt_json(o);
 	} else {
-		printf("%lu (0x%02lx) %s: %s (%s)\n", code, code, codes[i].name, codes[i].text,
-			codes[i].rule);
+		printf("%u (0x%02x) %s: %s (%s)\n", codes[i].code, codes[i].code, codes[i].name,
+			codes[i].text, codes[i].rule);
 		if (json_array_size(json_object_get(o, "failures")) != 0)
 			fmt_table(json_object_get(o, "failures"), "time qp_num owner.text summary",
 				true);

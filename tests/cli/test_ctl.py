@@ -259,6 +259,19 @@ class Params(Case):
             "qp_num": 17, "wrs": [{"wr_id": i, "sg_list": sge} for i in range(4)]})])
         self.assertEqual(out, "posted 4\n")
 
+    def test_numbers_of_a_post(self):
+        """As --help has them: decimal or 0x...; a wr_id has 64 bits."""
+        for wr_id, count, sent in (("0x10", "2", [16, 17]), ("16", "0x2", [16, 17]),
+                                   ("0x7fffffffffffffff", "2", [2**63 - 1, "0x8000000000000000"]),
+                                   ("18446744073709551615", "1", ["0xffffffffffffffff"])):
+            asked = self.params({"post_recv": {"posted": len(sent), "refused": None}}, "post",
+                                "recv", 17, "wr_id", wr_id, "count", count)
+            self.assertEqual(sent, [wr["wr_id"] for wr in asked["wrs"]])
+        for words in (("wr_id", "x"), ("wr_id", "-1"), ("wr_id", "0xffffffffffffffff", "count", 2),
+                      ("wr_id", "1.5"), ("wr_id", "18446744073709551616"), ("count", "0x")):
+            self.ctl({}, "post", "recv", 17, *words, code=2)
+            self.assertEqual(([], True), (self.asked, words[-2] in self.err), words)
+
     def test_post_to_a_shared_queue(self):
         answers = {"post_srq_recv": {"posted": 2, "refused": None}}
         for words in (("recv", "srq", "srq0"), ("srq", "srq0")):

@@ -45,6 +45,8 @@ class Usage(Case):
             (["qp", "modify", "17", "a", "1", "a.b", "2"], "'a.b' does not fit"),
             (["qp", "modify", "17", "a.", "1"], "'a.' does not fit"),
             (["post", "recv", "17", "count", "0"], "count must be"),
+            (["explain", "-18446744073709551610"], "explain takes one number"),
+            (["explain", " 6"], "explain takes one number"),
             (["stat", "show", "galaxy"], "'galaxy' is no scope"),
             (["stat", "show", "qp"], "qp needs a number"),
             (["stat", "show", "--watch", "0"], "--watch takes"),
@@ -69,6 +71,12 @@ class Usage(Case):
                 self.assertEqual(p.returncode, 2, p.stderr)
                 self.assertIn(text, p.stderr)
                 self.assertEqual(p.stdout, "")
+
+    def test_a_vendor_err_is_a_number_as_any_other(self):
+        for text in ("10", "0x0a", "0xA", "010"):
+            self.assertTrue(run("explain", text).stdout.startswith("10 (0x0a) NAK_RECEIVED"))
+        p = run("explain", "4294967302")
+        self.assertEqual((1, ""), (p.returncode, p.stdout))
 
     def test_manual_has_every_command(self):
         """And each with the words of its --help."""
