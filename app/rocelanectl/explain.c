@@ -95,10 +95,12 @@ explain_error(const json_t *e)
 	explain_line("completed", json_object_get(e, "completion"));
 	explain_line("event", json_object_get(e, "event"));
 	if (json_integer_value(code) != 0) {
-		const char *text = json_string_value(json_object_get(e, "fatal_text"));
+		const json_t *fatal = json_object_get(e, "fatal_text");
+		char *text = fmt_value(fatal);
 
 		printf("%-12s  %lld%s%s\n", "FATAL code", (long long)json_integer_value(code),
-			text != NULL ? ": " : "", text != NULL ? text : "");
+			json_is_string(fatal) ? ": " : "", json_is_string(fatal) ? text : "");
+		free(text);
 	}
 	explain_line("time", json_object_get(e, "time"));
 }

@@ -8,12 +8,13 @@
 
 #define LIST_COLUMNS "time qp_num owner.text completion event end summary"
 
-static const char *
-text_of(const json_t *o, const char *key)
+static void
+put(const char *before, const json_t *o, const char *key)
 {
-	const char *s = json_string_value(json_object_get(o, key));
+	char *text = fmt_value(json_object_get(o, key));
 
-	return s != NULL ? s : "";
+	printf("%s%s", before, text);
+	free(text);
 }
 
 /* "QP 17 of client 3 (pid 4711, uid 0, kv) failed at 2026-...: what happened" */
@@ -28,23 +29,22 @@ print_story(const json_t *v)
 		"path_mtu", NULL };
 	static const char *const set_labels[] = { "timeout ", "us ", "retry_cnt ", "rnr_retry ",
 		"path_mtu ", NULL };
-	char *qpn = fmt_value(json_object_get(v, "qp_num"));
-	char *summary = fmt_value(json_object_get(v, "summary"));
 
-	printf("QP %s of %s failed at %s: %s\n", qpn, text_of(json_object_get(v, "owner"), "text"),
-		text_of(v, "time"), summary);
-	free(qpn);
-	free(summary);
+	put("QP ", v, "qp_num");
+	put(" of ", json_object_get(v, "owner"), "text");
+	put(" failed at ", v, "time");
+	put(": ", v, "summary");
+	putchar('\n');
 	explain_error(json_object_get(v, "error"));
 	explain_parts("port", json_object_get(v, "port"), port, port_labels);
 	explain_parts("neighbor", json_object_get(v, "neighbor"), neighbor, neighbor_labels);
 	explain_line("network", json_object_get(v, "network"));
 	explain_parts("attributes", json_object_get(v, "attributes"), set, set_labels);
 	explain_line("flushed", json_object_get(v, "flushed"));
+	put("since then    ", v, "end");
 	if (json_is_string(json_object_get(v, "ended")))
-		printf("%-12s  %s at %s\n", "since then", text_of(v, "end"), text_of(v, "ended"));
-	else
-		printf("%-12s  %s\n", "since then", text_of(v, "end"));
+		put(" at ", v, "ended");
+	putchar('\n');
 	explain_trace(v);
 }
 

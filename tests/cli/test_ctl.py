@@ -144,6 +144,10 @@ class Output(Case):
         out = self.ctl({"qp_query": {"qp_num": 1, "x\x1b[1m": "a\x1b[2Jb\n"}}, "qp", "show", 1)
         self.assertNotIn("\x1b", out)
         self.assertIn("a?[2Jb?", out)
+        evil = dict.fromkeys(("time", "end", "ended", "summary", "text", "fatal_text"), "x\x1b[2J")
+        story = dict(evil, qp_num=17, owner=evil, error=dict(evil, fatal_code=10))
+        out = self.ctl({"qp_post_mortem": [story]}, "qp", "post-mortem", 17)
+        self.assertEqual((False, 7), ("\x1b" in out, out.count("x?[2J")), out)
 
     def test_nor_do_those_beyond_ASCII(self):
         """U+009B is CSI to many a terminal; U+202E turns a line around. Others are let through."""
@@ -364,10 +368,10 @@ class Failures(Case):
                     ("mr", "read", "a", 0, 1), ("cq", "poll", "c"), ("stat", "show"),
                     ("stat", "show", "worker"), ("metrics",), ("post", "recv", 1), ("methods",),
                     ("trace", "read"), ("error", "show"), ("qp", "explain", 1),
-                    ("cm", "explain", 1)]
+                    ("cm", "explain", 1), ("qp", "post-mortem"), ("qp", "post-mortem", 1)]
         methods = ["qp_list", "qp_query", "mr_list", "mr_read", "poll_cq", "stats", "post_recv",
                    "rpc_get_methods", "trace_read", "rx_errors", "qp_explain",
-                   "cm_explain"]
+                   "cm_explain", "qp_post_mortem"]
         for value in (None, True, 3, "text", [], {}, [1, "a", None], [[1]], [{}], {"a": []},
                       {"a": {"b": {"c": [{}]}}}, [{"qp_num": "x"}, 4]):
             raw = json.dumps(value)
