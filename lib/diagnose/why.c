@@ -270,7 +270,7 @@ put_reason(FILE *f, struct diagnose *dg, const struct known *k, ns_t when)
 		fputs(" goes over the end of 64 bits", f);
 		return;
 	case MEM_WHY_MESSAGE_LIMIT:
-		fprintf(f, "%u bytes are more than 2^31", m->length);
+		fprintf(f, "%" PRIu64 " bytes are more than 2^31", m->length);
 		return;
 	case MEM_WHY_LIST_TOO_SHORT:
 		put_list_room(f, k);
@@ -384,7 +384,8 @@ why_memory(struct diagnose *dg, const struct why_view *v, const struct mem_refus
 		[MEM_BY_RECEIVE] = "receive",
 		[MEM_BY_BIND] = "bind" };
 	const bool list = m->by == MEM_BY_SEND || m->by == MEM_BY_RECEIVE;
-	const bool range = list || m->need != 0; /* a key to be revoked has none */
+	/* A key to be revoked has none. */
+	const bool range = list || m->need != 0 || m->length != 0;
 	struct known k;
 	json_t *o;
 
@@ -396,7 +397,7 @@ why_memory(struct diagnose *dg, const struct why_view *v, const struct mem_refus
 	json_object_set_new(o, "text", text_of(dg, &k, v->time_ns));
 	json_object_set_new(o, "by", json_string(m->by < ARRAY_LEN(by) ? by[m->by] : "?"));
 	json_object_set_new(o, list ? "addr" : "va", range ? conf_json_hex(m->va) : json_null());
-	json_object_set_new(o, "length", range ? json_integer(m->length) : json_null());
+	json_object_set_new(o, "length", range ? conf_json_u64(m->length) : json_null());
 	json_object_set_new(o, list ? "lkey" : "rkey", conf_json_hex(m->key));
 	json_object_set_new(o, "sge", list ? json_integer(m->sge) : json_null());
 	json_object_set_new(o, "sges", list ? json_integer(m->sges) : json_null());

@@ -34,10 +34,9 @@ struct mem_refusal {
 	uint64_t va;            /* what was asked for: [va, va + length) */
 	uint64_t region_va;     /* the region that has the key, if `region` */
 	uint64_t region_length; /* ... LIST_TOO_SHORT: bytes that the list has room for */
-	uint32_t length;
+	uint64_t length;        /* of a bind it may have more than 32 bits */
 	uint32_t key;
-	uint32_t pd; /* in which it was looked for */
-	uint32_t region_pd;
+	uint32_t pd;    /* in which it was looked for */
 	access_t need;  /* of the operation */
 	access_t have;  /* of the region; QP_NO_RIGHT: of the queue pair, its qp_access_flags */
 	uint8_t why;    /* enum mem_why */

@@ -32,7 +32,6 @@ numbers_of(const struct mem_region *region, struct mem_refusal *r)
 	r->region = true;
 	r->region_va = region->va;
 	r->region_length = region->length;
-	r->region_pd = region->pd;
 	r->have = region->access;
 }
 

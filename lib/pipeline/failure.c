@@ -268,5 +268,6 @@ pipeline_failure_trace(struct worker *w, const struct qp *qp)
 							     : TRACE_NO_PACKET,
 					   .state = qp_state_of(qp),
 					   .detail = f->mem.why,
-					   .length = f->mem.length });
+					   .length = (uint32_t)RTE_MIN(f->mem.length,
+						   (uint64_t)UINT32_MAX) });
 }

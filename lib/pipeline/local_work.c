@@ -46,7 +46,7 @@ bind_window(
 	if (turn != MEM_TURN_REFUSED)
 		return turn;
 	m->va = b.addr;
-	m->length = (uint32_t)RTE_MIN(b.length, (uint64_t)UINT32_MAX);
+	m->length = b.length;
 	m->need = b.access & MEM_REMOTE;
 	m->key = b.lkey;
 	mem_refusal_of_bind(w->mem, &b, why, m);

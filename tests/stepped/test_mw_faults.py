@@ -9,7 +9,7 @@ from jsonrpc import RpcError
 class Faults(MwCase):
 
     def refused_bind(self, why, words=(), **kw):
-        """The window keeps what it had, and the explanation has the reason."""
+        """The window keeps what it had, and the explanation has the reason. @return memory."""
         before = self.window()
         told = self.bind_failed(self.bind_wr(**kw), self.wr("SEND", 8))
         self.assertEqual(before, self.window())
@@ -18,6 +18,7 @@ class Faults(MwCase):
         for word in words:
             self.assertIn(word, memory["text"])
         self.assertEqual("BIND_MW", told["error"]["request"]["opcode"])
+        return memory
 
     def each(self, why, words=(), access=None, **kw):
         """Of both types; type 1 is bound already."""
@@ -37,7 +38,18 @@ class Faults(MwCase):
         self.each("TOO_LONG", at=BLEN - 1, length=2)
         self.each("BEYOND", at=BLEN, length=1)
         self.each("BELOW", addr=BVA - 1)
-        self.each("TOO_LONG", length=2**63 - 1)
+
+    def test_MW_04_how_far_outside(self):
+        """In numbers of 64 bits; of a window without a right, too."""
+        for length, access in ((2**32 + 1, None), (2**63 - 1, None), (2**64 - 1, None),
+                               (BLEN + 1, [])):
+            self.mw()
+            key, over = self.alloc(type=2), length - BLEN
+            said = f"plus {length} bytes ends {over} byte{'s' * (over > 1)} behind the end of base"
+            memory = self.refused_bind("TOO_LONG", [said], rkey=byte_on(key), length=hex(length),
+                                       access_of=access)
+            self.assertEqual((hex(BVA), length, over), (memory["va"], *(
+                int(str(memory[n]), 0) for n in ("length", "excess"))))
 
     def test_MW_04_writable_window_of_a_region_that_is_not(self):
         for right in ("REMOTE_WRITE", "REMOTE_ATOMIC"):
