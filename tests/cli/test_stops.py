@@ -117,6 +117,19 @@ class Benches(Tree):
             with self.subTest(name=name):
                 self.assertEqual([], [os.remove(path) or path for path in self.left()])
 
+    def test_words_that_make_no_sense(self):
+        """They are looked at before anything is built."""
+        self.program("bin/ninja", 'echo >>"$HERE/built"\n')
+        for words in (["--rate", "5g"], ["--rate", "-1"], ["--rate", "0"], ["--rate", ""],
+                      ["--flows", "0"], ["--flows", "2,x"], ["--algo", "fast"], ["--knob", "cc"],
+                      ["--knob", "=1"], ["--seconds", "0"], ["--seconds", "nan"]):
+            with self.subTest(words=words):
+                p = self.start(os.path.join(SCRIPTS, "bench/shared"), *words)
+                out, err = p.communicate(timeout=WAIT_S)
+                self.assertEqual((2, ""), (p.returncode, out))
+                self.assertIn(words[0], err.splitlines()[-1])
+        self.assertEqual([], self.lines("built"))
+
 
 # As ninja: what there is, and what it makes. A fuzzer says that it runs, and runs for long.
 FUZZ_NINJA = r"""[ "$3" != -t ] || printf 'tests/fuzz/fuzz_%s: phony\n' a b c
@@ -207,6 +220,29 @@ class Run(Tree):
             self.assertEqual(there, out.splitlines()[-1])
         _, out, _ = self.run_script("run", "--tap", cwd=self.dir)
         self.assertEqual("config/examples/tap.json", out.splitlines()[-1])
+
+
+class Test(Tree):
+    """scripts/test while it compiles, and its checks run beside the compiler."""
+
+    def test_a_stop_ends_the_checks(self):
+        self.copy("test")
+        self.program("a tree/scripts/setup", "exit 0\n")
+        self.program("a tree/scripts/check/all", 'sleep 1000 & echo $! $$ >>"$HERE/ran"; wait\n')
+        self.program("bin/meson", "mkdir -p $2; touch $2/build.ninja\n")
+        self.program("bin/ninja", 'echo $$ >>"$HERE/built"; exec sleep 1000\n')
+        for send, sig in ((os.killpg, signal.SIGINT), (os.killpg, signal.SIGTERM)):
+            with self.subTest(sig=sig):
+                p = self.start(os.path.join(self.root, "scripts/test"), "--no-interop")
+                self.wait_for("checks and compiler", lambda: self.lines("ran") and
+                              self.lines("built"))
+                pids = self.lines("ran")[0].split() + self.lines("built")
+                send(p.pid, sig)
+                p.communicate(timeout=WAIT_S)
+                self.assertNotEqual(0, p.returncode)
+                self.wait_for("their end", lambda: not any(map(self.is_there, pids)))
+                for name in ("ran", "built"):
+                    os.remove(os.path.join(self.dir, name))
 
 
 class Pktgen(Tree):
