@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Methods of applications (librocelane): connections. */
+/* Methods of applications (librocelane): ids of connections. */
 #include <errno.h>
 #include <string.h>
 
 #include "connect_client.h"
-#include "conf_json_value.h"
-#include "methods.h"
 #include "method_client.h"
+#include "method_client_cm.h"
 
 enum {
 	TIME_MS_MAX = 600000,
-	EVENTS_ONCE = 64,
 	LIFE_DEFAULT = 13, /* of a packet: 34 ms, which makes a timeout of 67 ms */
 	RNR_DEFAULT = 12,  /* 640 us */
 	TIMEOUT_MAX = 31,
@@ -61,11 +59,6 @@ struct p_cm_reject {
 struct p_cm_channel {
 	uint32_t handle;
 	uint32_t channel;
-};
-
-struct p_cm_events {
-	uint32_t channel;
-	uint32_t max;
 };
 
 /* clang-format off */
@@ -137,109 +130,7 @@ static const struct conf_field migrate_rows[] = {
 	P_U32(p_cm_channel, channel, 1, UINT32_MAX, P_REQUIRED),
 };
 static const struct conf_table migrate_table = P_TABLE(p_cm_channel, migrate_rows, "params");
-
-static const struct conf_field events_rows[] = {
-	P_U32(p_cm_events, channel, 1, UINT32_MAX, P_REQUIRED),
-	P_U32(p_cm_events, max, 1, EVENTS_ONCE, P_DEFAULT(1)),
-};
-static const struct conf_table events_table = P_TABLE(p_cm_events, events_rows, "params");
 /* clang-format on */
-
-/* @return NULL: the call was answered. */
-static struct connect_client *
-client_of(struct rpc_call *call)
-{
-	struct connect_client *cl = connect_client_of(call->m->connect, &call->client->app->o);
-
-	if (cl == NULL)
-		rpc_result(call, NULL);
-	return cl;
-}
-
-/* @return NULL with the refusal in *r, or an answer to say so. */
-static struct connect_id *
-id_of(struct rpc_call *call, uint32_t handle, struct refusal *r)
-{
-	struct connect_client *cl = connect_client_of(call->m->connect, &call->client->app->o);
-
-	if (cl != NULL)
-		return connect_id_find(cl, handle, r);
-	refuse(r, ENOMEM, "out of memory");
-	return NULL;
-}
-
-/* ---- channels -------------------------------------------------------------------------------- */
-
-static int
-id_channel_create(struct rpc_call *call)
-{
-	struct connect_client *cl = client_of(call);
-	struct connect_channel *ch;
-	struct refusal r;
-
-	if (cl == NULL)
-		return -1;
-	if (connect_channel_create(cl, &ch, &r) != 0)
-		return rpc_refused(call, &r);
-	if (method_client_give_fd(call, broker_signal_fd(ch->signal)) != 0) {
-		connect_channel_destroy(cl, ch->handle, &r);
-		return rpc_result(call, NULL);
-	}
-	return rpc_result(call, json_pack("{s:I}", "handle", (json_int_t)ch->handle));
-}
-
-static int
-id_channel_destroy(struct rpc_call *call)
-{
-	const struct p_handle *p = call->params;
-	struct connect_client *cl = client_of(call);
-	struct refusal r;
-
-	if (cl == NULL)
-		return -1;
-	if (connect_channel_destroy(cl, p->handle, &r) != 0)
-		return rpc_refused(call, &r);
-	return rpc_result(call, json_object());
-}
-
-static int
-id_accepted_only(struct rpc_call *call)
-{
-	const struct p_handle *p = call->params;
-	struct connect_client *cl = client_of(call);
-	struct connect_channel *ch;
-	struct refusal r;
-
-	if (cl == NULL)
-		return -1;
-	ch = connect_channel_find(cl, p->handle, &r);
-	if (ch == NULL)
-		return rpc_refused(call, &r);
-	ch->accepted_only = true;
-	return rpc_result(call, json_object());
-}
-
-static int
-id_events(struct rpc_call *call)
-{
-	const struct p_cm_events *p = call->params;
-	struct connect_client *cl = client_of(call);
-	struct connect_channel *ch;
-	json_t *list, *e;
-	struct refusal r;
-
-	if (cl == NULL)
-		return -1;
-	ch = connect_channel_find(cl, p->channel, &r);
-	if (ch == NULL)
-		return rpc_refused(call, &r);
-	list = json_array();
-	for (uint32_t i = 0; i < p->max && (e = connect_notice_take(ch)) != NULL; i++)
-		list = conf_json_append(list, e);
-	return rpc_result(call, list);
-}
-
-/* ---- ids ------------------------------------------------------------------------------------- */
 
 static json_t *
 own_ip(const struct methods *m, const struct connect_id *id)
@@ -264,7 +155,7 @@ id_resolve(struct rpc_call *call)
 		.source = p->source_ip,
 		.traffic_class = (uint8_t)p->traffic_class,
 		.time = p->timeout_ms * TIME_NS_PER_MS };
-	struct connect_client *cl = client_of(call);
+	struct connect_client *cl = method_cm_client(call);
 	struct connect_channel *ch;
 	struct connect_id *id;
 	struct refusal r;
@@ -296,7 +187,7 @@ id_listen(struct rpc_call *call)
 {
 	const struct p_cm_listen *p = call->params;
 	struct connect_listen_for q = listen_for(p);
-	struct connect_client *cl = client_of(call);
+	struct connect_client *cl = method_cm_client(call);
 	struct connect_channel *ch;
 	struct connect_id *id = NULL;
 	struct refusal r;
@@ -327,7 +218,7 @@ id_bind(struct rpc_call *call)
 {
 	const struct p_cm_listen *p = call->params;
 	struct connect_listen_for q = listen_for(p);
-	struct connect_client *cl = client_of(call);
+	struct connect_client *cl = method_cm_client(call);
 	struct connect_channel *ch;
 	struct connect_id *id;
 	struct refusal r;
@@ -360,7 +251,7 @@ id_connect(struct rpc_call *call)
 		.walks = p->walk,
 		.time = p->timeout_ms * TIME_NS_PER_MS };
 	struct refusal r;
-	struct connect_id *id = id_of(call, p->handle, &r);
+	struct connect_id *id = method_cm_id(call, p->handle, &r);
 
 	q.qp.min_rnr_timer = (uint8_t)p->min_rnr_timer;
 	q.qp.timeout = (uint8_t)(p->timeout != 0 ? p->timeout : LIFE_DEFAULT + 1);
@@ -392,7 +283,7 @@ id_accept(struct rpc_call *call)
 		.walk = p->walk,
 		.min_rnr_timer = (uint8_t)p->min_rnr_timer };
 	struct refusal r;
-	struct connect_id *id = id_of(call, p->handle, &r);
+	struct connect_id *id = method_cm_id(call, p->handle, &r);
 
 	if (id == NULL ||
 		connect_client_qp(call->m->connect, id->client, p->qp_num, p->walk, &r) != 0 ||
@@ -407,7 +298,7 @@ with_id(struct rpc_call *call,
 {
 	const struct p_handle *p = call->params;
 	struct refusal r;
-	struct connect_id *id = id_of(call, p->handle, &r);
+	struct connect_id *id = method_cm_id(call, p->handle, &r);
 
 	if (id == NULL || what(call->m->connect, id, &r) != 0)
 		return rpc_refused(call, &r);
@@ -425,7 +316,7 @@ id_disconnect(struct rpc_call *call)
 {
 	const struct p_cm_disconnect *p = call->params;
 	struct refusal r;
-	struct connect_id *id = id_of(call, p->handle, &r);
+	struct connect_id *id = method_cm_id(call, p->handle, &r);
 
 	if (id == NULL || connect_client_disconnect(call->m->connect, id, p->qp_num, &r) != 0)
 		return rpc_refused(call, &r);
@@ -441,7 +332,7 @@ id_reject(struct rpc_call *call)
 
 	if (p->reason != CM_REJ_CONSUMER_DEFINED && p->reason != CM_REJ_VENDOR_OPTION)
 		return rpc_invalid(call, "reason: 28 or 35");
-	id = id_of(call, p->handle, &r);
+	id = method_cm_id(call, p->handle, &r);
 	if (id == NULL || connect_client_reject(call->m->connect, id, (uint16_t)p->reason,
 				  p->private_data.data, p->private_data.len, &r) != 0)
 		return rpc_refused(call, &r);
@@ -466,7 +357,7 @@ id_migrate(struct rpc_call *call)
 {
 	const struct p_cm_channel *p = call->params;
 	struct refusal r;
-	struct connect_id *id = id_of(call, p->handle, &r);
+	struct connect_id *id = method_cm_id(call, p->handle, &r);
 	struct connect_channel *to =
 		id != NULL ? connect_channel_find(id->client, p->channel, &r) : NULL;
 
@@ -477,10 +368,6 @@ id_migrate(struct rpc_call *call)
 }
 
 const struct rpc_method methods_client_cm[] = {
-	{ "client_cm_channel_create", id_channel_create, &method_no_params },
-	{ "client_cm_channel_destroy", id_channel_destroy, &method_handle_table },
-	{ "client_cm_accepted_only", id_accepted_only, &method_handle_table },
-	{ "client_cm_events", id_events, &events_table },
 	{ "client_cm_resolve", id_resolve, &resolve_table },
 	{ "client_cm_listen", id_listen, &listen_table },
 	{ "client_cm_bind", id_bind, &listen_table },

@@ -3,7 +3,7 @@
 #include <errno.h>
 
 #include "connect_client.h"
-#include "methods.h"
+#include "method_client_cm.h"
 
 struct p_class {
 	uint32_t handle;
@@ -20,15 +20,11 @@ static int
 id_class(struct rpc_call *call)
 {
 	const struct p_class *p = call->params;
-	struct connect *cx = call->m->connect;
-	struct connect_client *cl = connect_client_of(cx, &call->client->app->o);
-	struct connect_id *id;
 	struct refusal r;
+	struct connect_id *id = method_cm_id(call, p->handle, &r);
 
-	if (cl == NULL)
-		return rpc_result(call, NULL);
-	id = connect_id_find(cl, p->handle, &r);
-	if (id == NULL || connect_client_class(cx, id, (uint8_t)p->traffic_class, &r) != 0)
+	if (id == NULL ||
+		connect_client_class(call->m->connect, id, (uint8_t)p->traffic_class, &r) != 0)
 		return rpc_refused(call, &r);
 	return rpc_result(call, json_object());
 }

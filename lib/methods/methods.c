@@ -32,6 +32,7 @@ const struct rpc_table methods_all[] = {
 	{ methods_client_xrcd, RPC_FOR_APPS },
 	{ methods_client_ah, RPC_FOR_APPS },
 	{ methods_client_cm, RPC_FOR_APPS },
+	{ methods_client_cm_channel, RPC_FOR_APPS },
 	{ methods_client_way, RPC_FOR_APPS },
 	{ methods_client_mcast, RPC_FOR_APPS },
 	{ NULL, RPC_FOR_OPERATORS },

@@ -64,6 +64,7 @@ extern const struct rpc_method methods_client_srq[];
 extern const struct rpc_method methods_client_xrcd[];
 extern const struct rpc_method methods_client_ah[];
 extern const struct rpc_method methods_client_cm[];
+extern const struct rpc_method methods_client_cm_channel[];
 extern const struct rpc_method methods_client_way[];
 extern const struct rpc_method methods_mcast[];
 extern const struct rpc_method methods_client_mcast[];
