@@ -366,24 +366,6 @@ rl_cm_bind_addr(struct rl_cm_id *pub, const struct sockaddr *addr)
 }
 
 int
-rl_cm_set_afonly(struct rl_cm_id *pub, bool on)
-{
-	struct cm_id *id = cm_id_of(pub);
-
-	if (id->handle != 0)
-		return client_fail(EINVAL, "the id listens, or has a peer");
-	id->afonly = on;
-	return 0;
-}
-
-int
-rl_cm_set_reuseaddr(struct rl_cm_id *pub, bool on)
-{
-	cm_id_of(pub)->reuse = on;
-	return 0;
-}
-
-int
 rl_cm_listen(struct rl_cm_id *pub, int backlog)
 {
 	static const char *const types[] = { [RL_QPT_RC] = "RC",

@@ -158,6 +158,8 @@ int connect_client_listen(struct connect *cx, struct connect_channel *ch, struct
  */
 int connect_client_bind(struct connect *cx, struct connect_channel *ch, struct connect_client *cl,
 	struct connect_listen_for *q, struct connect_id **out, struct refusal *r);
+/** One that is bound may have others beside it, who say the same. @return 0 or a refusal. */
+int connect_client_reuse(struct connect *cx, struct connect_id *id, struct refusal *r);
 /** Ask the peer that the id is resolved to; port, way and `of` are set here. */
 int connect_client_ask(
 	struct connect *cx, struct connect_id *id, struct connect_request *q, struct refusal *r);

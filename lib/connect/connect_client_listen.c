@@ -165,6 +165,15 @@ connect_client_bind(struct connect *cx, struct connect_channel *ch, struct conne
 	return rc;
 }
 
+int
+connect_client_reuse(struct connect *cx UNUSED, struct connect_id *id, struct refusal *r)
+{
+	if (!id->bound.is || id->listeners != 0)
+		return refuse(r, EINVAL, "id %u is not bound, or listens", id->handle);
+	id->bound.reuse = true;
+	return 0;
+}
+
 /* ---- listeners ------------------------------------------------------------------------------- */
 
 static int

@@ -340,6 +340,12 @@ id_reject(struct rpc_call *call)
 }
 
 static int
+id_reuse(struct rpc_call *call)
+{
+	return with_id(call, connect_client_reuse);
+}
+
+static int
 destroy(struct connect *cx, struct connect_id *id, struct refusal *r UNUSED)
 {
 	connect_id_destroy(cx, id);
@@ -371,6 +377,7 @@ const struct rpc_method methods_client_cm[] = {
 	{ "client_cm_resolve", id_resolve, &resolve_table },
 	{ "client_cm_listen", id_listen, &listen_table },
 	{ "client_cm_bind", id_bind, &listen_table },
+	{ "client_cm_reuse", id_reuse, &method_handle_table },
 	{ "client_cm_connect", id_connect, &terms_table },
 	{ "client_cm_accept", id_accept, &terms_table },
 	{ "client_cm_establish", id_establish, &method_handle_table },

@@ -298,6 +298,30 @@ errno_stays(struct world *w)
 	CHECK(errno == KEPT);
 }
 
+/* As Linux has it: said after the bind it counts for those who bind later, and cannot be unsaid. */
+static void
+shared_behind_the_bind(struct world *w)
+{
+	struct sockaddr_storage at = side_address(w->server_ip, SERVICE + 9);
+	struct rl_cm_id *a, *b;
+
+	OK(rl_cm_create_id(w->s.channel, &a, NULL, RL_PS_TCP));
+	OK(rl_cm_create_id(w->s.channel, &b, NULL, RL_PS_TCP));
+	OK(rl_cm_bind_addr(a, (struct sockaddr *)&at));
+	OK(rl_cm_set_reuseaddr(b, true));
+	OK(rl_cm_set_reuseaddr(b, false));
+	OK(rl_cm_set_reuseaddr(b, true));
+	CHECK(rl_cm_bind_addr(b, (struct sockaddr *)&at) == -EADDRINUSE);
+	OK(rl_cm_set_reuseaddr(a, true));
+	CHECK(rl_cm_set_reuseaddr(a, false) == -EINVAL);
+	OK(rl_cm_bind_addr(b, (struct sockaddr *)&at));
+	CHECK(rl_cm_listen(b, 0) == -EADDRINUSE);
+	OK(rl_cm_destroy_id(a));
+	OK(rl_cm_listen(b, 0));
+	CHECK(rl_cm_set_reuseaddr(b, true) == -EINVAL);
+	OK(rl_cm_destroy_id(b));
+}
+
 int
 main(int argc, char **argv)
 {
@@ -311,6 +335,7 @@ main(int argc, char **argv)
 	CM_31_all_ask_first(&w);
 	bound_once(&w);
 	ports_of_their_own(&w);
+	shared_behind_the_bind(&w);
 	CM_29_an_answer_refused(&w);
 	CM_33_an_attempt_ended(&w);
 	CM_12_private_data(&w);

@@ -149,8 +149,9 @@ int rl_cm_bind_addr(struct rl_cm_id *id, const struct sockaddr *addr);
  */
 int rl_cm_set_afonly(struct rl_cm_id *id, bool on);
 /**
- * It may be bound where others are that say the same (RDMA_OPTION_ID_REUSEADDR), before
- * rl_cm_bind_addr(). Who listens is alone there all the same.
+ * It may be bound where others are that say the same (RDMA_OPTION_ID_REUSEADDR). Said after
+ * rl_cm_bind_addr() it counts for those who come later, and cannot be taken back. Who listens is
+ * alone there all the same. @return 0; -EINVAL: too late.
  */
 int rl_cm_set_reuseaddr(struct rl_cm_id *id, bool on);
 /**
