@@ -15,6 +15,7 @@
 
 #include "conf_mcast.h"
 #include "conf_qps.h"
+#include "args.h"
 #include "cpu.h"
 #include "qp_ah.h"
 #include "qp_mcast.h"
@@ -250,6 +251,8 @@ dataplane_create(struct dataplane *dp, const struct conf *conf, const struct dat
 	int rc;
 
 	dp->conf = conf;
+	dp->eal = hooks->eal != NULL ? hooks->eal->own : conf->eal;
+	dp->eal_n = hooks->eal != NULL ? (uint32_t)hooks->eal->argc : conf->n_eal;
 	obey_simd_limit();
 	dp->crc = dataplane_crc();
 	dp->clock = hooks->clock;

@@ -47,6 +47,8 @@ struct dataplane_port {
 
 struct dataplane {
 	const struct conf *conf;
+	char *const *eal; /* the arguments that EAL was started with */
+	uint32_t eal_n;
 	const struct crc_ops *crc;
 	ns_t (*clock)(void);
 	struct dataplane_port ports[CONF_MAX_PORTS];
@@ -66,13 +68,16 @@ struct dataplane {
 	_Atomic bool workers_stop; /* workers leave their loops; set after control is gone */
 };
 
+struct eal_args;
+
 /** How the program around it keeps time and waits. */
 struct dataplane_hooks {
 	ns_t (*clock)(void);
 	void (*pump)(void *ctx);
 	void *pump_ctx;
-	void (*rest)(void);    /* or NULL: env.h */
-	struct record *record; /* NULL: nothing is recorded */
+	void (*rest)(void);         /* or NULL: env.h */
+	struct record *record;      /* NULL: nothing is recorded */
+	const struct eal_args *eal; /* what EAL was started with; NULL: with the configuration's */
 	bool no_socket;
 };
 

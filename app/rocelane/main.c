@@ -242,10 +242,10 @@ enter_sandbox(const struct conf *conf)
 }
 
 static int
-run(const struct args *args, const struct conf *conf)
+run(const struct args *args, const struct conf *conf, const struct eal_args *ea)
 {
 	struct dataplane_hooks hooks = {
-		.clock = timebase_now, .pump = pump_pause, .rest = pump_rest
+		.clock = timebase_now, .pump = pump_pause, .rest = pump_rest, .eal = ea
 	};
 	int rc = 0;
 
@@ -459,7 +459,7 @@ main(int argc, char **argv)
 		notify_init();
 		capture_start();
 		if (!atomic_load_explicit(&dp.stop, memory_order_relaxed))
-			rc = run(&args, conf);
+			rc = run(&args, conf, &ea);
 		capture_stop();
 		rte_eal_cleanup();
 	} else if (atomic_load_explicit(&dp.stop, memory_order_relaxed)) {

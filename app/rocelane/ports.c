@@ -39,13 +39,13 @@ makes(const char *arg, const char *device)
 
 /* A slot of the device's ring, or 0: af_packet wants mbufs that hold a whole one. */
 static uint32_t
-vdev_frame_size(const struct conf *conf, const char *device)
+vdev_frame_size(const struct dataplane *dp, const char *device)
 {
-	for (uint32_t i = 0; i < conf->n_eal; i++) {
+	for (uint32_t i = 0; i < dp->eal_n; i++) {
 		uint32_t size = 0;
 
-		if (makes(conf->eal[i], device))
-			size = af_packet_framesz(conf->eal[i]);
+		if (makes(dp->eal[i], device))
+			size = af_packet_framesz(dp->eal[i]);
 		if (size != 0)
 			return size;
 	}
@@ -53,9 +53,10 @@ vdev_frame_size(const struct conf *conf, const char *device)
 }
 
 static int
-pool_create(struct dataplane_port *p, const struct conf *conf, const struct conf_port *cp)
+pool_create(const struct dataplane *dp, struct dataplane_port *p, const struct conf_port *cp)
 {
-	uint32_t slot = vdev_frame_size(conf, cp->device);
+	const struct conf *conf = dp->conf;
+	uint32_t slot = vdev_frame_size(dp, cp->device);
 	uint32_t mbufs = RTE_MIN(POOL_MBUFS + POOL_WORKER * conf->lcores.n_workers, POOL_MAX);
 	uint32_t room;
 	char name[32];
@@ -189,14 +190,14 @@ port_queues(struct dataplane_port *p, const struct conf *conf, const struct conf
 }
 
 static void
-no_device(const struct conf *conf, const struct conf_port *cp)
+no_device(const struct dataplane *dp, const struct conf_port *cp)
 {
-	for (uint32_t i = 0; i < conf->n_eal; i++) {
-		if (!makes(conf->eal[i], cp->device))
+	for (uint32_t i = 0; i < dp->eal_n; i++) {
+		if (!makes(dp->eal[i], cp->device))
 			continue;
 		log_error(
 			"port %s: \"%s\" made no device: the lines above say why (is the interface there, and are the rights?)",
-			cp->name, conf->eal[i]);
+			cp->name, dp->eal[i]);
 		return;
 	}
 	log_error(
@@ -214,7 +215,7 @@ port_open(struct dataplane *dp, uint32_t i)
 	if (rc != 0)
 		rc = pair_open(dp, i);
 	if (rc != 0) {
-		no_device(dp->conf, cp);
+		no_device(dp, cp);
 		return -ENODEV;
 	}
 	p->clock = dp->clock;
@@ -223,7 +224,7 @@ port_open(struct dataplane *dp, uint32_t i)
 	p->rx_worker = cp->rx_queues == 1 ? (uint16_t)(i % dp->conf->lcores.n_workers) : 0;
 	rc = priorities_open(dp, i);
 	if (rc == 0)
-		rc = pool_create(p, dp->conf, cp);
+		rc = pool_create(dp, p, cp);
 	if (rc != 0)
 		return rc;
 	rc = port_queues(p, dp->conf, cp);

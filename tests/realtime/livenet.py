@@ -102,8 +102,9 @@ def live_config(sock=None, as_user=False, **sections):
 class Process:
     """A running program, its files in a directory of its own."""
 
-    def __init__(self, config=None, wait=True, arguments=(), prepare=die_with_parent, owner=None):
-        """`owner`: the user id that `prepare` changes to."""
+    def __init__(self, config=None, wait=True, arguments=(), prepare=die_with_parent, owner=None,
+                 eal=()):
+        """`owner`: the user id that `prepare` changes to. `eal`: arguments of the command line."""
         self.dir = tempfile.mkdtemp(prefix="rocelane-live-")
         config_path = os.path.join(self.dir, "config.json")
         if config is None:
@@ -118,9 +119,9 @@ class Process:
         self._out = open(os.path.join(self.dir, "stdout"), "w+b")
         self._err = open(os.path.join(self.dir, "stderr"), "w+b")
         self.proc = subprocess.Popen(
-            [os.environ["ROCELANE"], "--config", config_path, *arguments], stdout=self._out,
-            stderr=self._err, stdin=subprocess.DEVNULL, preexec_fn=prepare,
-            env=dict(os.environ, XDG_RUNTIME_DIR=self.dir))
+            [os.environ["ROCELANE"], *eal, *(["--"] if eal else []), "--config", config_path,
+             *arguments], stdout=self._out, stderr=self._err, stdin=subprocess.DEVNULL,
+            preexec_fn=prepare, env=dict(os.environ, XDG_RUNTIME_DIR=self.dir))
         if wait:
             try:
                 self.wait_for_socket()

@@ -37,6 +37,15 @@ class AfPacket(unittest.TestCase):
         self.assertEqual(1, p.proc.wait(livenet.WAIT_S))
         self.assertIn("2 rx_queues, but driver net_af_packet has 1: lower rx_queues", p.stderr())
 
+    def test_a_device_of_the_command_line(self):
+        """It is as one of the file's "eal": its buffers hold a whole frame of its ring."""
+        config = livenet.live_config()
+        vdev = [s for s in config["eal"] if s.startswith("--vdev")][0]
+        config["eal"].remove(vdev)
+        p = livenet.Process(config, eal=[vdev])
+        self.addCleanup(p.close)
+        self.assertNotIn("error", p.stderr())
+
     def test_every_qp_is_answered_in_order(self):
         """QPs of both workers, flows on both queues: what meets the wrong worker changes hands."""
         qps = [{"qp_num": 0x100 + i, "qp_type": "RC", "port": "p0", "pd": "pd0", "send_cq": "cq0",
