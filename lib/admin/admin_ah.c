@@ -2,6 +2,7 @@
 #include "admin_ah.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -98,6 +99,32 @@ find(const struct admin_ahs *ahs, const struct conf_ah *ah)
 	return NULL;
 }
 
+/** Does a request name it that its worker has not completed? */
+static bool
+is_awaited(const struct admin_qp *rec, const struct admin_ah *a)
+{
+	const uint32_t cons = atomic_load_explicit(&rec->sq.sh->cons, memory_order_acquire);
+
+	return a->posted && (int32_t)(a->last_at - cons) >= 0;
+}
+
+/** The one that was asked for longest ago, of those that no request waits for. */
+static void
+forget_one(struct admin *adm, const struct admin_qp *rec)
+{
+	struct admin_ahs *ahs = rec->ahs;
+	struct admin_ah *a;
+
+	TAILQ_FOREACH_REVERSE(a, &ahs->list, admin_ah_list, of_qp)
+	if (!is_awaited(rec, a))
+		break;
+	if (a == NULL)
+		return;
+	TAILQ_REMOVE(&ahs->list, a, of_qp);
+	admin_ah_destroy(adm, a);
+	ahs->n--;
+}
+
 /** One more, and one less where there are as many as requests. @return 0 or a refusal. */
 static int
 add(struct admin *adm, const struct admin_qp *rec, const struct conf_ah *ah, struct admin_ah **out,
@@ -112,13 +139,8 @@ add(struct admin *adm, const struct admin_qp *rec, const struct conf_ah *ah, str
 
 	if (rc != 0)
 		return rc;
-	if (ahs->n >= qp_limits(rec->qp).max_send_wr) {
-		struct admin_ah *oldest = TAILQ_LAST(&ahs->list, admin_ah_list);
-
-		TAILQ_REMOVE(&ahs->list, oldest, of_qp);
-		admin_ah_destroy(adm, oldest);
-		ahs->n--;
-	}
+	if (ahs->n >= qp_limits(rec->qp).max_send_wr)
+		forget_one(adm, rec);
 	TAILQ_INSERT_HEAD(&ahs->list, *out, of_qp);
 	ahs->n++;
 	return 0;
@@ -157,8 +179,12 @@ admin_ah_of_qp(struct admin *adm, struct admin_qp *rec, const struct conf_ah *ah
 		if (rc != 0)
 			return rc;
 	}
+	if (!a->known)
+		return refuse_unknown(adm, a, r);
+	a->posted = true;
+	a->last_at = rec->sq.prod; /* the place that it is about to have */
 	*handle = a->handle;
-	return a->known ? 0 : refuse_unknown(adm, a, r);
+	return 0;
 }
 
 void

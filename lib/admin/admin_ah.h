@@ -24,6 +24,8 @@ struct admin_ah {
 	struct wire_path path;
 	struct neigh_link link;
 	TAILQ_ENTRY(admin_ah) of_qp;
+	bool posted;      /* of a QP: a request has named it */
+	uint32_t last_at; /* ... the last one: its index in the send ring */
 };
 
 /** The handles of a QP that the operator posts to: the one used last comes first. */
@@ -51,7 +53,8 @@ void admin_ah_destroy(struct admin *adm, struct admin_ah *ah);
 /** The neighbour's MAC is another one, or not known any more. */
 void admin_ah_new_mac(struct admin *adm, struct admin_ah *ah);
 /**
- * The QP's own handle for that destination. @return 0 or a refusal: also while the neighbour's MAC
+ * The QP's own handle for that destination, for the request that is posted now: it keeps the handle
+ * until it is completed. @return 0 or a refusal: also while the neighbour's MAC
  * is not known. It is asked for from the first call on.
  */
 int admin_ah_of_qp(struct admin *adm, struct admin_qp *rec, const struct conf_ah *ah,

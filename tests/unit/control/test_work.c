@@ -5,6 +5,9 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "admin_ah.h"
+#include "control_state.h"
+
 #define WR(id) "{\"wr_id\":" #id ",\"sg_list\":[{\"mr\":\"m\",\"offset\":8,\"length\":16}]}"
 
 static int
@@ -281,6 +284,47 @@ CQ_01_status_names(void **state UNUSED)
 
 #define WITH_FAKE(f) cmocka_unit_test_setup_teardown(f, setup, fake_teardown)
 
+static json_t *
+send_to(const char *ip)
+{
+	char text[256];
+
+	snprintf(text, sizeof(text),
+		"{\"qp_num\":30,\"wrs\":[{\"opcode\":\"SEND\",\"inline\":\"\",\"ud\":{"
+		"\"ah_attr\":{\"dest_ip\":\"%s\"},\"remote_qpn\":9,\"remote_qkey\":1}}]}",
+		ip);
+	return rpc_ok("post_send", text);
+}
+
+/* UD-05: requests that wait keep their handles, however many destinations are tried meanwhile. */
+static void
+UD_05_what_waits_keeps_its_handle(void **state UNUSED)
+{
+	static const char *const silent[] = { "10.0.0.50", "10.0.0.51", "10.0.0.52", "10.0.0.53" };
+	const struct admin_ah *a, *used;
+	uint32_t handle, n = 0;
+	json_t *v;
+
+	json_decref(rpc_ok("qp_create",
+		"{\"qp_num\":30,\"qp_type\":\"UD\",\"port\":\"p0\",\"pd\":\"pd0\","
+		"\"send_cq\":\"cq0\",\"recv_cq\":\"cq0\",\"qp_state\":\"RTS\",\"qkey\":1,"
+		"\"sq_psn\":0,\"cap\":{\"max_send_wr\":2}}"));
+	v = send_to("10.0.0.9");
+	assert_int_equal(number_of(v, "posted"), 1);
+	json_decref(v);
+	used = TAILQ_FIRST(&admin_find(&fake.c->admin, 30)->ahs->list);
+	handle = used->handle;
+	for (unsigned int i = 0; i < ARRAY_LEN(silent); i++) {
+		v = send_to(silent[i]);
+		assert_int_equal(number_of(v, "posted"), 0); /* nobody has answered yet */
+		json_decref(v);
+	}
+	TAILQ_FOREACH (a, &admin_find(&fake.c->admin, 30)->ahs->list, of_qp)
+		n += a == used && a->handle == handle;
+	assert_int_equal(n, 1);
+	assert_in_range(admin_find(&fake.c->admin, 30)->ahs->n, 2, 3);
+}
+
 int
 main(void)
 {
@@ -293,6 +337,7 @@ main(void)
 		WITH_FAKE(fed_queues_take_no_posts),
 		WITH_FAKE(CQ_08_completions_have_names),
 		WITH_FAKE(CQ_01_status_names),
+		WITH_FAKE(UD_05_what_waits_keeps_its_handle),
 	};
 
 	return cmocka_run_group_tests(tests, fake_eal, fake_eal_end);
