@@ -66,8 +66,10 @@ pool_create(const struct dataplane *dp, struct dataplane_port *p, const struct c
 	room = RTE_MAX(p->max_frame + 8, slot);
 	room = RTE_MAX(room, (uint32_t)MIN_DATA_ROOM);
 	room = RTE_ALIGN_CEIL(room + RTE_PKTMBUF_HEADROOM, 64u);
-	if (room > UINT16_MAX) {
-		log_error("port %s: frames of %u bytes do not fit an mbuf", cp->name, p->max_frame);
+	if (room > UINT16_MAX) { /* the mtu ends far below it */
+		log_error(
+			"port %s: af_packet's frames of %u bytes do not fit an mbuf: lower framesz, and blocksz if it is no multiple of framesz",
+			cp->name, slot);
 		return -EINVAL;
 	}
 	snprintf(name, sizeof(name), "port%u", p->id);

@@ -18,8 +18,10 @@
 
 /* What the kernel and the driver keep of an af_packet slot before the frame. */
 #define AF_PACKET_OVERHEAD 66
-#define AF_PACKET_FRAMESZ  2048 /* when framesz is not given */
 #define AF_PACKET_ALIGN    16
+#define AF_PACKET_PAGE     4096  /* a block is a number of them */
+#define AF_PACKET_BLOCK    65536 /* that holds one of any frames */
+#define AF_PACKET_MOST     65344 /* an mbuf's 65535, less its headroom, in cache lines */
 
 uint32_t
 conf_datagram_len(uint32_t path_mtu, bool ipv6)
@@ -120,12 +122,50 @@ vdev_args(const struct conf *c, const char *device, uint32_t *index)
 	return NULL;
 }
 
-static unsigned long
-framesz_of(const char *args)
-{
-	const char *at = strstr(args, ",framesz=");
+/* A device's ring, with DPDK's defaults. */
+struct ring {
+	unsigned long framesz;
+	unsigned long blocksz;
+	unsigned long framecnt;
+};
 
-	return at != NULL ? strtoul(at + strlen(",framesz="), NULL, 0) : AF_PACKET_FRAMESZ;
+static unsigned long
+value_of(const char *args, const char *key, unsigned long otherwise)
+{
+	const char *at = strstr(args, key);
+
+	return at != NULL ? strtoul(at + strlen(key), NULL, 0) : otherwise;
+}
+
+static struct ring
+ring_of(const char *args)
+{
+	return (struct ring){ value_of(args, ",framesz=", 2048),
+		value_of(args, ",blocksz=", AF_PACKET_PAGE), value_of(args, ",framecnt=", 512) };
+}
+
+/* What neither DPDK nor the kernel takes: the device would not be there, for reasons of theirs. */
+static bool
+ring_fault(const struct ring *r, const char *device, struct conf_errors *err)
+{
+	if (r->framesz == 0)
+		conf_fault(err, NULL, "framesz of %s must be a number of bytes, and not 0", device);
+	else if (r->framesz > AF_PACKET_MOST)
+		conf_fault(err, NULL, "framesz %lu of %s is more than an mbuf holds: at most %u",
+			r->framesz, device, AF_PACKET_MOST);
+	else if (r->blocksz == 0 || r->blocksz % AF_PACKET_PAGE != 0)
+		conf_fault(err, NULL, "blocksz %lu of %s must be a multiple of the page, %u",
+			r->blocksz, device, AF_PACKET_PAGE);
+	else if (r->framesz > r->blocksz)
+		conf_fault(err, NULL,
+			"framesz %lu of %s is larger than its blocksz, %lu: give it blocksz=%u",
+			r->framesz, device, r->blocksz, AF_PACKET_BLOCK);
+	else if (r->blocksz % r->framesz == 0 && r->framecnt < r->blocksz / r->framesz)
+		conf_fault(err, NULL, "framecnt %lu of %s is less than the %lu frames of one block",
+			r->framecnt, device, r->blocksz / r->framesz);
+	else
+		return false;
+	return true;
 }
 
 struct longest {
@@ -140,25 +180,28 @@ device_against_frames(const struct conf *c, const struct conf_port *p, const str
 	const uint32_t need = l->frame + AF_PACKET_OVERHEAD;
 	uint32_t index = 0;
 	uint32_t mark = err->at_len;
+	char block[64] = "";
 	const char *args;
-	unsigned long framesz;
+	struct ring r;
 
-	if (l->frame == 0 || (strncmp(p->device, "net_af_packet", 13) != 0 &&
-				     strncmp(p->device, "eth_af_packet", 13) != 0))
+	if (strncmp(p->device, "net_af_packet", 13) != 0 &&
+		strncmp(p->device, "eth_af_packet", 13) != 0)
 		return;
 	args = vdev_args(c, p->device, &index);
 	if (args == NULL)
 		return; /* it may come from the command line */
-	framesz = framesz_of(args);
-	if (framesz >= need)
-		return;
+	r = ring_of(args);
 	conf_enter(err, "eal");
 	conf_enter_index(err, index);
-	conf_fault(err, NULL,
-		"framesz %lu of %s is too small: /qps/%u has frames of up to %u bytes and "
-		"af_packet adds %u, so raise framesz to at least %u",
-		framesz, p->device, l->qp, l->frame, AF_PACKET_OVERHEAD,
-		(need + AF_PACKET_ALIGN - 1) / AF_PACKET_ALIGN * AF_PACKET_ALIGN);
+	if (need > r.blocksz)
+		snprintf(block, sizeof(block), ", and blocksz, which is %lu, to %u", r.blocksz,
+			AF_PACKET_BLOCK);
+	if (!ring_fault(&r, p->device, err) && l->frame != 0 && r.framesz < need)
+		conf_fault(err, NULL,
+			"framesz %lu of %s is too small: /qps/%u has frames of up to %u bytes and "
+			"af_packet adds %u, so raise framesz to at least %u%s",
+			r.framesz, p->device, l->qp, l->frame, AF_PACKET_OVERHEAD,
+			(need + AF_PACKET_ALIGN - 1) / AF_PACKET_ALIGN * AF_PACKET_ALIGN, block);
 	conf_leave(err, mark);
 }
 

@@ -13,7 +13,7 @@
 
 static const char *const seeds[] = {
 	"{\"version\":1,\"ports\":[{\"name\":\"p\",\"device\":\"d\",\"ipv4\":\"10.0.0.1\"}]}",
-	"{\n\"version\":1,\n\"eal\":[\"--vdev=net_af_packet0,framesz=4240\"],\n"
+	"{\n\"version\":1,\n\"eal\":[\"--vdev=net_af_packet0,framesz=4240,blocksz=65536\"],\n"
 	"\"lcores\":{\"control\":0,\"workers\":[1],\"idle\":\"poll\"},\n"
 	"\"control\":{\"socket\":\"/s\",\"mode\":\"0600\"},\n"
 	"\"ports\":[{\"name\":\"p0\",\"device\":\"net_af_packet0\",\"mac\":\"02:00:00:00:00:01\",\n"

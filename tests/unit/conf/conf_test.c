@@ -5,7 +5,7 @@
 static const char *const base_lines[] = {
 	"{",
 	"\"version\": 1,",
-	"\"eal\": [\"--no-huge\", \"--vdev=net_af_packet0,iface=x,framesz=4240\"],",
+	"\"eal\": [\"--no-huge\", \"--vdev=net_af_packet0,iface=x,framesz=4240,blocksz=65536\"],",
 	"\"lcores\": { \"control\": 0, \"workers\": [1, 2], \"idle\": \"poll\" },",
 	"\"control\": { \"socket\": \"/run/rocelane.sock\", \"mode\": \"0600\" },",
 	"\"ports\": [",

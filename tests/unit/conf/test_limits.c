@@ -186,6 +186,66 @@ so_many_are_in_a_group(void **state UNUSED)
 	expect(&t, L_QP2, "/mcasts", "has 4097 groups");
 }
 
+/* ---- af_packet's ring ------------------------------------------------------------------------ */
+
+/* What is advised is taken. */
+static void
+a_ring_is_one_that_the_kernel_makes(void **state UNUSED)
+{
+	static const struct {
+		const char *ring;
+		const char *says; /* NULL: nothing */
+	} rows[] = {
+		{ "", NULL },
+		{ ",framesz=4096", NULL },
+		{ ",framesz=4112",
+			"framesz 4112 of net_af_packet0 is larger than its blocksz, 4096: "
+			"give it blocksz=65536" },
+		{ ",framesz=4112,blocksz=65536", NULL },
+		{ ",blocksz=65536,framesz=65344", NULL },
+		{ ",blocksz=65536,framesz=65360", "at most 65344" },
+		{ ",blocksz=2048",
+			"blocksz 2048 of net_af_packet0 must be a multiple of the page" },
+		{ ",blocksz=0", "blocksz 0 of" },
+		{ ",framesz=0", "must be a number of bytes" },
+		{ ",framesz=x", "must be a number of bytes" },
+		{ ",framecnt=1", "framecnt 1 of net_af_packet0 is less than the 2 frames" },
+		{ ",framecnt=2", NULL },
+		{ ",framecnt=0", "framecnt 0 of" },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct text t;
+
+		fprintf(begin(&t), "\"eal\": [ \"--vdev=net_af_packet0,iface=x%s\" ],",
+			rows[i].ring);
+		expect(&t, L_EAL, rows[i].says != NULL ? "/eal/0" : NULL, rows[i].says);
+	}
+}
+
+/* The frames of a path MTU of 4096 are longer than DPDK's block. */
+static void
+longer_frames_want_a_longer_block(void **state UNUSED)
+{
+	static const char *const eal[] = { "\"eal\": [ \"--vdev=net_af_packet0,iface=x\" ],",
+		"\"eal\": [ \"--vdev=net_af_packet0,iface=x,framesz=4240,blocksz=65536\" ]," };
+
+	for (int i = 0; i < 2; i++) {
+		const struct swap swaps[] = { { L_PATH_MTU, "\"path_mtu\": 4096," },
+			{ L_EAL, eal[i] } };
+		struct conf_errors err;
+		struct conf *c = NULL;
+
+		assert_int_equal(base_load(swaps, 2, &c, &err), i == 0 ? -EINVAL : 0);
+		errors_show(&err);
+		if (i == 0)
+			assert_non_null(strstr(err.v[0].message,
+				"raise framesz to at least 4240, and blocksz, which is 4096, to 65536"));
+		conf_free(c);
+		conf_errors_free(&err);
+	}
+}
+
 int
 main(void)
 {
@@ -195,6 +255,8 @@ main(void)
 		cmocka_unit_test(so_many_ports_have_priorities),
 		cmocka_unit_test(so_many_srqs_are_of_xrc),
 		cmocka_unit_test(so_many_are_in_a_group),
+		cmocka_unit_test(a_ring_is_one_that_the_kernel_makes),
+		cmocka_unit_test(longer_frames_want_a_longer_block),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -86,7 +86,7 @@ values(void **state UNUSED)
 	const struct conf_qp *qp = &c->qps[0];
 
 	assert_int_equal(c->n_eal, 2);
-	assert_string_equal(c->eal[1], "--vdev=net_af_packet0,iface=x,framesz=4240");
+	assert_string_equal(c->eal[1], "--vdev=net_af_packet0,iface=x,framesz=4240,blocksz=65536");
 	assert_int_equal(c->lcores.n_workers, 2);
 	assert_int_equal(c->lcores.workers[1], 2);
 	assert_int_equal(c->ports[0].given, CONF_PORT_MAC | CONF_PORT_IPV4);
