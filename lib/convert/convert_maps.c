@@ -122,17 +122,17 @@ convert_next_line(struct lines *l)
 
 /* ---- mappings -------------------------------------------------------------------------------- */
 
-int
-convert_walk(convert_seen *seen, void *ctx)
+/* @return false: the file is empty. */
+static bool
+walk(int fd, convert_seen *seen, void *ctx)
 {
-	struct lines l = { .fd = maps_open() };
+	struct lines l = { .fd = fd };
+	const char *line = convert_next_line(&l);
+	const bool any = line != NULL;
 	struct convert_part p;
-	const char *line;
 	uintptr_t end;
 
-	if (l.fd < 0)
-		return l.fd;
-	while ((line = convert_next_line(&l)) != NULL) {
+	for (; line != NULL; line = convert_next_line(&l)) {
 		if (!parse(line, &p, &end) || end <= p.at)
 			continue;
 		p.map_at = p.at;
@@ -141,6 +141,24 @@ convert_walk(convert_seen *seen, void *ctx)
 		if (!seen(ctx, &p))
 			break;
 	}
+	return any;
+}
+
+int
+convert_walk(convert_seen *seen, void *ctx)
+{
+	int fd = maps_open();
+
+	if (fd < 0)
+		return fd;
+	if (walk(fd, seen, ctx))
+		return 0;
+	/* It was opened when the first thread had ended. That of another one ends with that one. */
+	fd = open("/proc/thread-self/maps", O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	walk(fd, seen, ctx);
+	close(fd);
 	return 0;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Fixed buffers of io_uring, from /proc/self/fdinfo. See convert_pinned.h. */
+/* Fixed buffers of io_uring, from /proc/thread-self/fdinfo. See convert_pinned.h. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -28,7 +28,7 @@ no_room(int error)
 static int
 has_pinned_pages(void)
 {
-	struct lines l = { .fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC) };
+	struct lines l = { .fd = open("/proc/thread-self/status", O_RDONLY | O_CLOEXEC) };
 	const char *line;
 	uint64_t kib = 0;
 
@@ -94,7 +94,7 @@ ring_open(int fds, const char *name, int *fd)
 	if (readlinkat(fds, name, what, sizeof(what)) != (ssize_t)strlen(RING) ||
 		memcmp(what, RING, strlen(RING)) != 0)
 		return 0;
-	snprintf(path, sizeof(path), "/proc/self/fdinfo/%.16s", name);
+	snprintf(path, sizeof(path), "/proc/thread-self/fdinfo/%.16s", name);
 	*fd = open(path, O_RDONLY | O_CLOEXEC);
 	return *fd < 0 ? no_room(errno) : 0;
 }
@@ -108,7 +108,7 @@ convert_pinned(uintptr_t at, size_t len)
 
 	if (rc <= 0)
 		return rc;
-	d = opendir("/proc/self/fd");
+	d = opendir("/proc/thread-self/fd");
 	if (d == NULL)
 		return no_room(errno);
 	rc = 0;

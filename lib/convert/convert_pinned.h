@@ -5,7 +5,8 @@
  * @file convert_pinned.h  Pages that an io_uring holds.
  *
  * What is read into a buffer that was registered with a ring goes to the pages that the buffer had
- * then. If they moved, it would be lost, without an error.
+ * then. If they moved, it would be lost, without an error. /proc/self shows nothing of a process
+ * whose first thread has ended: what is asked is the calling thread's.
  *
  * Owner:   any thread.
  * Memory:  none that stays.

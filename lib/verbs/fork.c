@@ -21,7 +21,7 @@
 #define STACK ((size_t)256 << 10) /* handlers of pthread_atfork() run on it */
 #define BELOW ((size_t)64 << 10)  /* what fork() itself needs, and more */
 
-/* A line of /proc/self/maps, as far as it was read: "from-to rwxs ". */
+/* A line of /proc/thread-self/maps, as far as it was read: "from-to rwxs ". */
 struct mapping {
 	uintptr_t at[2];
 	int field; /* 0 and 1: of `at`; 2: letters; 3: the rest */
@@ -51,11 +51,12 @@ read_on(struct mapping *m, char c)
 /*
  * Lies shared memory where frames are, or will be? fork() may be called where nothing but system
  * calls is allowed, as in a handler of a signal; and nobody's thread ends in it (cancellation).
+ * The first thread, whose is what /proc/self shows, may have ended.
  */
 static bool
 is_shared(uintptr_t frame)
 {
-	const int fd = (int)syscall(SYS_open, "/proc/self/maps", O_RDONLY | O_CLOEXEC);
+	const int fd = (int)syscall(SYS_open, "/proc/thread-self/maps", O_RDONLY | O_CLOEXEC);
 	struct mapping m = { 0 };
 	bool found = false;
 	char text[1024];

@@ -75,7 +75,7 @@ by_file(const void *left, const void *right)
 static void
 read_own(struct vl_files *f)
 {
-	DIR *d = opendir("/proc/self/fd");
+	DIR *d = opendir("/proc/thread-self/fd"); /* the first thread may have ended */
 	const struct dirent *e;
 
 	while (d != NULL && (e = readdir(d)) != NULL) {

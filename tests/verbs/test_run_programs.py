@@ -84,6 +84,12 @@ class Programs(Runs):
         """Regions end with their device: pages are the program's again, descriptors are free."""
         self.good("VERBS_CLOSED", "closed")
 
+    def test_others_go_on_without_the_first_thread(self):
+        """main() has ended by pthread_exit(), before or behind the first region."""
+        for case in ("never", "before"):
+            with self.subTest(case):
+                self.good("VERBS_FIRST", "without the first", case)
+
     def test_what_the_kernel_refuses(self):
         """Attributes of queue pairs in each step, and SRQs without SGEs, which it takes."""
         self.good("VERBS_MASKS", "as the kernel")
