@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Regions: of memory that librocelane gave out, and of the application's own memfds. */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -22,6 +23,13 @@ struct request {
 	uint32_t *known; /* out: what the dataplane calls the memory; or NULL */
 };
 
+/* JSON's numbers have a sign: beyond 2^63 it is text, which the dataplane takes, too. */
+static json_t *
+number(uint64_t n)
+{
+	return n <= INT64_MAX ? json_integer((json_int_t)n) : json_sprintf("0x%" PRIx64, n);
+}
+
 static json_t *
 pieces_of(const struct rl_mr_piece *pieces, uint32_t n)
 {
@@ -29,8 +37,8 @@ pieces_of(const struct rl_mr_piece *pieces, uint32_t n)
 
 	for (uint32_t i = 0; i < n; i++)
 		json_array_append_new(
-			all, json_pack("{s:I, s:I}", "offset", (json_int_t)pieces[i].offset,
-				     "length", (json_int_t)pieces[i].length));
+			all, json_pack("{s:o, s:o}", "offset", number(pieces[i].offset), "length",
+				     number(pieces[i].length)));
 	return all;
 }
 
@@ -41,9 +49,9 @@ ask(struct context *ctx, const char *method, json_t *more, struct rl_pd *pd,
 {
 	int fds[RL_MR_PIECES] = { q->fd };
 	uint32_t n = q->fd >= 0 ? 1 : 0;
-	json_t *params = json_pack("{s:I, s:I, s:I, s:I, s:i, s:b, s:b}", "pd",
-		(json_int_t)((struct pd *)pd)->handle, "length", (json_int_t)q->length, "addr",
-		(json_int_t)(uintptr_t)q->addr, "offset", (json_int_t)q->offset, "access",
+	json_t *params = json_pack("{s:I, s:o, s:o, s:o, s:i, s:b, s:b}", "pd",
+		(json_int_t)((struct pd *)pd)->handle, "length", number(q->length), "addr",
+		number((uintptr_t)q->addr), "offset", number(q->offset), "access",
 		q->access & ACCESS_BITS, "remote_invalidate",
 		(q->access & RL_ACCESS_REMOTE_INVALIDATE) != 0, "once", q->once);
 

@@ -268,6 +268,39 @@ of_pieces(struct bed *b)
 	}
 }
 
+/* A peer may know a region by any address of 64 bits but the last one. */
+static void
+any_address(struct bed *b)
+{
+	const int move = RL_REREG_MR_CHANGE_TRANSLATION;
+	static const uint64_t iova[] = { 0, UINT64_C(1) << 63, (UINT64_C(1) << 63) - LEN / 2,
+		UINT64_MAX - LEN };
+	struct rl_mr *const given = b->mr;
+	uint8_t *at, *there;
+	int fd;
+
+	for (size_t i = 0; i < sizeof(iova) / sizeof(iova[0]); i++) {
+		there = (uint8_t *)(uintptr_t)iova[i];
+		at = memfd_map(&fd);
+		OK(rl_reg_mr_fd(b->p.pd, fd, 0, there, LEN, RIGHTS, &b->mr));
+		CHECK(write_to(b, there, LEN) == RL_WC_SUCCESS && at[LEN - 1] == 0x5a);
+		OK(rl_rereg_mr_fd(b->mr, move, NULL, fd, 0, at, LEN, 0));
+		OK(rl_rereg_mr_fd(b->mr, move, NULL, fd, 0, there, LEN, 0));
+		memset(at, 0, LEN);
+		CHECK(write_to(b, there + 1, LEN - 1) == RL_WC_SUCCESS && at[0] == 0);
+		CHECK(at[LEN - 1] == 0x5a);
+		CHECK(rl_rereg_mr_fd(b->mr, move, NULL, fd, 0, (void *)-(uintptr_t)LEN, LEN, 0) ==
+			-EINVAL);
+		CHECK(strstr(rl_last_error(), "64 bits") != NULL);
+		CHECK(rl_rereg_mr_fd(b->mr, move, NULL, fd, 0, there, SIZE_MAX, 0) == -EINVAL);
+		CHECK(strstr(rl_last_error(), "-1") == NULL);
+		OK(rl_dereg_mr(b->mr));
+		munmap(at, 2 * LEN);
+		close(fd);
+	}
+	b->mr = given;
+}
+
 /* A number that is no descriptor is an error of this call alone. */
 static void
 closed_already(struct bed *b)
@@ -303,7 +336,7 @@ main(int argc, char **argv)
 {
 	static void (*const cases[])(struct bed *) = { access_changes, translation_changes,
 		pd_changes, refused, MW_10_bound, while_it_is_used, moves_to_another_memfd,
-		of_pieces, closed_already, charged };
+		of_pieces, any_address, closed_already, charged };
 	struct bed b;
 
 	CHECK(argc == 2);
