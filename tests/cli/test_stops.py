@@ -3,6 +3,7 @@
 
 Each runs in a tree of its own, with compilers and programs that do no more than a test needs.
 """
+import json
 import os
 import runpy
 import shutil
@@ -220,6 +221,33 @@ class Run(Tree):
             self.assertEqual(there, out.splitlines()[-1])
         _, out, _ = self.run_script("run", "--tap", cwd=self.dir)
         self.assertEqual("config/examples/tap.json", out.splitlines()[-1])
+
+
+class Tap(Tree):
+    def test_a_start_may_take_its_time(self):
+        """Of 300 looks at the dataplane the last one finds it; then the interface is set up."""
+        self.copy("dev/tap")
+        conf = os.path.join(self.dir, "tap.json")
+        with open(conf, "w", encoding="utf-8") as f:
+            json.dump({"eal": ["--vdev=net_tap0,iface=dtap9"], "ports": [{"ipv4": "10.77.0.1"}],
+                       "control": {"socket": os.path.join(self.dir, "sock")}}, f)
+        self.program("bin/rocelane", """[ $# -eq 3 ] || exec /usr/bin/python3 -c '
+import socket, sys, time
+socket.socket(socket.AF_UNIX).bind(sys.argv[1])
+time.sleep(1000)' "$HERE/sock"
+""")
+        self.program("bin/sleep", 'echo >>"$HERE/looks"; exec /usr/bin/sleep 0.001\n')
+        self.program("bin/ctl", '[ "$(wc -l <"$HERE/looks")" -ge 300 ] && touch "$HERE/ready"\n')
+        self.program("bin/ip", 'echo "$(ls "$HERE/ready") $*" >>"$HERE/asked"\n')
+        p = self.start(os.path.join(self.root, "scripts/dev/tap"),
+                       os.path.join(self.dir, "bin/rocelane"), os.path.join(self.dir, "bin/ctl"),
+                       conf)
+        self.wait_for("the interface", lambda: len(self.lines("asked")) == 2)
+        os.killpg(p.pid, signal.SIGINT)
+        p.communicate(timeout=WAIT_S)
+        ready = os.path.join(self.dir, "ready")
+        self.assertEqual([f"{ready} link set dtap9 up",
+                          f"{ready} addr replace 10.77.0.2/24 dev dtap9"], self.lines("asked"))
 
 
 class Test(Tree):
