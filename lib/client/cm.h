@@ -85,8 +85,10 @@ client_cm_walks(const struct cm_id *id)
 int client_cm_tell(struct cm_id *id, enum rl_cm_event_type event);
 /** With nothing waiting: ask the dataplane. @return 0 or -errno. */
 int client_cm_fetch(struct context *ctx, struct cm_channel *ch);
-/** The oldest, taken out; `told` is the caller's. @return false: none. */
-bool client_cm_next(struct cm_channel *ch, struct cm_waiting *out);
+/** The oldest, which must be there, goes. */
+void client_cm_drop(struct cm_channel *ch);
+/** One more can be taken: it was not taken after all. */
+void client_cm_count(struct cm_channel *ch);
 /** The id ends: its events go, and who asked it unheard. */
 void client_cm_forget(struct context *ctx, struct cm_channel *ch, const struct cm_id *id);
 /** Its events, and who asked it unheard, come on another channel. @return 0 or -errno. */

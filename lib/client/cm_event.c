@@ -6,6 +6,8 @@
 
 #include "cm.h"
 
+enum { NOTHING = 1 };
+
 enum { SERVICE_RC = 0, SERVICE_UC = 1, SERVICE_XRC = 3, SERVICE_UD = 8 };
 
 static const char *const names[] = { "ADDR_RESOLVED", "ADDR_ERROR", "ROUTE_RESOLVED", "ROUTE_ERROR",
@@ -87,21 +89,20 @@ new_id(struct context *ctx, const json_t *o, struct cm_id *listener)
 	return id;
 }
 
-/* Lock held. @return NULL: of an id that is gone. */
-static struct cm_event *
-take_event(struct context *ctx, const json_t *o)
+/* Lock held. @return 0; NOTHING: of an id that is gone; -ENOMEM. */
+static int
+take_event(struct context *ctx, const json_t *o, struct cm_event *e)
 {
 	struct cm_id *listener = client_cm_id(ctx, number(o, "listener"));
 	struct cm_id *id = client_cm_id(ctx, number(o, "handle"));
 	const json_t *qp = json_object_get(o, "qp");
-	struct cm_event *e = calloc(1, sizeof(*e));
 
-	if (id == NULL && listener != NULL && e != NULL)
+	if (id == NULL && listener == NULL)
+		return NOTHING;
+	if (id == NULL)
 		id = new_id(ctx, o, listener);
-	if (id == NULL || e == NULL) {
-		free(e);
-		return NULL;
-	}
+	if (id == NULL)
+		return -ENOMEM;
 	e->pub.event = (enum rl_cm_event_type)number(o, "event");
 	e->pub.status = (int)json_integer_value(json_object_get(o, "status"));
 	e->pub.id = &id->pub;
@@ -132,35 +133,53 @@ take_event(struct context *ctx, const json_t *o)
 			.qp_num = number(o, "qp_num"),
 			.qkey = number(o, "qkey") };
 	e->counted->events.given++;
-	return e;
+	return 0;
 }
 
-static struct cm_event *
-own_event(const struct cm_waiting *from)
+static int
+own_event(const struct cm_waiting *from, struct cm_event *e)
 {
-	struct cm_event *e = calloc(1, sizeof(*e));
-
-	if (e == NULL)
-		return NULL;
 	e->pub.event = from->event;
 	e->pub.id = &from->id->pub;
 	e->counted = from->id;
 	from->id->events.given++;
-	return e;
+	return 0;
 }
 
-/* Lock held. @return NULL: none, or of an id that is gone. */
-static struct cm_event *
-take(struct context *ctx, struct cm_channel *ch)
+/* Lock held. @return 0; NOTHING: none, or of an id that is gone; -ENOMEM: it waits. */
+static int
+take(struct context *ctx, struct cm_channel *ch, struct cm_event *e)
 {
-	struct cm_waiting next;
-	struct cm_event *e;
+	const struct cm_waiting *next = STAILQ_FIRST(&ch->waiting);
+	int rc;
 
-	if (!client_cm_next(ch, &next))
-		return NULL;
-	e = next.told != NULL ? take_event(ctx, next.told) : own_event(&next);
-	json_decref(next.told);
-	return e;
+	if (next == NULL)
+		return NOTHING;
+	rc = next->told != NULL ? take_event(ctx, next->told, e) : own_event(next, e);
+	if (rc != -ENOMEM)
+		client_cm_drop(ch);
+	return rc;
+}
+
+/* The same, and what the dataplane tells is fetched. */
+static int
+fetch_and_take(struct context *ctx, struct cm_channel *ch, struct cm_event **out)
+{
+	struct cm_event *e = calloc(1, sizeof(*e));
+	int rc = e != NULL ? client_cm_fetch(ctx, ch) : -ENOMEM;
+
+	if (rc == 0)
+		rc = take(ctx, ch, e);
+	if (rc == 0) {
+		*out = e;
+		return 0;
+	}
+	free(e);
+	if (rc == -ENOMEM) {
+		client_cm_count(ch);
+		client_fail(ENOMEM, "out of memory");
+	}
+	return rc;
 }
 
 int
@@ -177,14 +196,12 @@ rl_cm_get_event(struct rl_cm_event_channel *pub, struct rl_cm_event **out)
 		if (rc != 0)
 			return rc;
 		client_lock(ctx);
-		rc = client_cm_fetch(ctx, ch);
-		e = rc == 0 ? take(ctx, ch) : NULL;
+		rc = fetch_and_take(ctx, ch, &e);
 		client_unlock(ctx);
-		if (rc != 0)
-			return rc;
-	} while (e == NULL);
-	*out = &e->pub;
-	return 0;
+	} while (rc == NOTHING);
+	if (rc == 0)
+		*out = &e->pub;
+	return rc;
 }
 
 int

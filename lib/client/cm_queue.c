@@ -12,65 +12,93 @@
 
 enum { FETCH = 16 };
 
-static int
-append(struct cm_channel *ch, const struct cm_waiting *as)
-{
-	struct cm_waiting *e = malloc(sizeof(*e));
+STAILQ_HEAD(places, cm_waiting);
 
-	if (e == NULL)
-		return client_fail(ENOMEM, "out of memory");
-	*e = *as;
-	STAILQ_INSERT_TAIL(&ch->waiting, e, next);
-	return 0;
+/* As many as there is memory for, before anything is taken. */
+static int
+places_get(struct places *p)
+{
+	struct cm_waiting *e;
+	int n = 0;
+
+	STAILQ_INIT(p);
+	while (n < FETCH && (e = malloc(sizeof(*e))) != NULL) {
+		STAILQ_INSERT_TAIL(p, e, next);
+		n++;
+	}
+	return n;
+}
+
+static void
+places_put(struct places *p)
+{
+	struct cm_waiting *e;
+
+	while ((e = STAILQ_FIRST(p)) != NULL) {
+		STAILQ_REMOVE_HEAD(p, next);
+		free(e);
+	}
+}
+
+void
+client_cm_count(struct cm_channel *ch)
+{
+	const uint64_t one = 1;
+
+	(void)!write(ch->event_fd, &one, sizeof(one));
 }
 
 int
 client_cm_tell(struct cm_id *id, enum rl_cm_event_type event)
 {
 	struct cm_channel *ch = (struct cm_channel *)id->pub.channel;
-	const struct cm_waiting own = { .id = id, .event = event };
-	const uint64_t one = 1;
-	int rc = append(ch, &own);
+	struct cm_waiting *e = malloc(sizeof(*e));
 
-	if (rc == 0)
-		(void)!write(ch->event_fd, &one, sizeof(one));
-	return rc;
+	if (e == NULL)
+		return client_fail(ENOMEM, "out of memory");
+	*e = (struct cm_waiting){ .id = id, .event = event };
+	STAILQ_INSERT_TAIL(&ch->waiting, e, next);
+	client_cm_count(ch);
+	return 0;
 }
 
 int
 client_cm_fetch(struct context *ctx, struct cm_channel *ch)
 {
-	struct cm_waiting e = { 0 };
-	json_t *list;
+	struct places places;
+	struct cm_waiting *e;
+	json_t *list = NULL, *told;
 	size_t i;
-	int rc;
+	int n, rc;
 
 	if (!STAILQ_EMPTY(&ch->waiting))
 		return 0;
+	n = places_get(&places);
+	if (n == 0)
+		return client_fail(ENOMEM, "out of memory");
 	rc = client_call(ctx, "client_cm_events",
-		json_pack("{s:I, s:i}", "channel", (json_int_t)ch->handle, "max", FETCH), -1,
-		&list);
-	if (rc != 0)
-		return rc;
-	json_array_foreach (list, i, e.told) {
-		if (append(ch, &e) == 0)
-			json_incref(e.told);
+		json_pack("{s:I, s:i}", "channel", (json_int_t)ch->handle, "max", n), -1, &list);
+	json_array_foreach (list, i, told) {
+		e = STAILQ_FIRST(&places);
+		if (e == NULL) /* no more were asked for */
+			break;
+		STAILQ_REMOVE_HEAD(&places, next);
+		*e = (struct cm_waiting){ .told = json_incref(told) };
+		STAILQ_INSERT_TAIL(&ch->waiting, e, next);
 	}
 	json_decref(list);
-	return 0;
+	places_put(&places);
+	return rc;
 }
 
-bool
-client_cm_next(struct cm_channel *ch, struct cm_waiting *out)
+void
+client_cm_drop(struct cm_channel *ch)
 {
 	struct cm_waiting *e = STAILQ_FIRST(&ch->waiting);
 
-	if (e == NULL)
-		return false;
 	STAILQ_REMOVE_HEAD(&ch->waiting, next);
-	*out = *e;
+	json_decref(e->told);
 	free(e);
-	return true;
 }
 
 static uint32_t
@@ -83,7 +111,6 @@ number(const struct cm_waiting *e, const char *key)
 static void
 sort_out(struct cm_channel *ch, const struct cm_id *id, uint32_t handle, struct cm_channel *to)
 {
-	const uint64_t one = 1;
 	struct cm_waiting *e, *next;
 
 	for (e = STAILQ_FIRST(&ch->waiting); e != NULL; e = next) {
@@ -98,7 +125,7 @@ sort_out(struct cm_channel *ch, const struct cm_id *id, uint32_t handle, struct 
 			continue;
 		}
 		STAILQ_INSERT_TAIL(&to->waiting, e, next);
-		(void)!write(to->event_fd, &one, sizeof(one));
+		client_cm_count(to);
 	}
 }
 
@@ -164,8 +191,6 @@ client_cm_move(
 void
 client_cm_free_waiting(struct cm_channel *ch)
 {
-	struct cm_waiting e;
-
-	while (client_cm_next(ch, &e))
-		json_decref(e.told);
+	while (!STAILQ_EMPTY(&ch->waiting))
+		client_cm_drop(ch);
 }
