@@ -96,6 +96,8 @@ void ucm_joins_inherited(void);
 struct ucm_id *ucm_id_new(struct rl_cm_id *rl);
 /** No command works with it; rl_last_error() knows nothing of why. @return -err. */
 int ucm_fail(int err, const char *why);
+/** The device cannot be opened. @param rc -errno; errno is set. */
+void ucm_open_refused(int rc);
 /** Write as much of a response as there is room for. */
 void ucm_answer(const struct ucm_call *call, uint64_t response, const void *what, size_t size);
 

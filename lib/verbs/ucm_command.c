@@ -415,6 +415,18 @@ ucm_fail(int err, const char *why)
 }
 
 void
+ucm_open_refused(int rc)
+{
+	/* What it has opened librdmacm goes on with, also for new ids: none of them would work. */
+	if (rc == -EIO)
+		vl_refused_because("rdma_cm open", ENODEV,
+			"the dataplane that this process had its ids with is gone, and librdmacm "
+			"keeps the devices that it has opened: start the program again");
+	else
+		vl_refused("rdma_cm open", -rc);
+}
+
+void
 ucm_answer(const struct ucm_call *call, uint64_t response, const void *what, size_t size)
 {
 	memcpy((void *)(uintptr_t)response, what, size < call->room ? size : call->room);

@@ -247,7 +247,7 @@ open_uncancelled(int flags)
 			rl_cm_destroy_event_channel(f->channel);
 	}
 	if (rc != 0) {
-		vl_refused("rdma_cm open", -rc);
+		ucm_open_refused(rc);
 		free(f);
 		return -1;
 	}

@@ -4,6 +4,7 @@
 
     test_run_surroundings.py --long     also what takes long
 """
+import errno
 import fcntl
 import glob
 import json
@@ -21,6 +22,7 @@ import termios
 import time
 import unittest
 
+import rdmacm_calls
 from programs import read_pcapng
 from runs import RUN, Beside, Runs
 
@@ -258,6 +260,14 @@ class Planes(Runs):
     def test_all_who_wait_hear_of_its_end(self):
         code, out, err = self.run_it("-p", os.environ["VERBS_ARMED"], "ended")
         self.assertEqual((0, "told\n"), (code, out), err)
+
+    def test_channels_behind_its_end(self):
+        """librdmacm keeps the devices that it has opened: what to do about it is said."""
+        self.env["ROCELANE_WHY"] = "1"
+        code, out, err = self.run_it("-p", sys.executable, "-c", rdmacm_calls.A_CHANNEL_LATER)
+        self.assertEqual((0, "%d\n" % errno.ENODEV), (code, out), err)
+        self.assertIn("rdma_cm open: No such device (", err)
+        self.assertIn("start the program again", err)
 
     def test_of_another_user_namespace(self):
         """As a rootless container's root, with the dataplane of its user outside: to that it has
