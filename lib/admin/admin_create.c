@@ -181,6 +181,11 @@ admin_references(
 		rec->srq = object_srq_find(adm->objects, conf->srq, r);
 		if (rec->srq == NULL)
 			return -ENOENT;
+		/* As Linux: it is for whom a request names it by its number (XRC-04). */
+		if (rec->srq->conf.srq_type == CONF_SRQ_XRC)
+			return refuse(r, EINVAL,
+				"srq \"%s\" is of type XRC: requests of XRC name it, and no QP has it",
+				conf->srq);
 	}
 	if (conf->worker >= adm->env->w.workers_n && (conf->given & CONF_QP_WORKER) != 0)
 		return refuse(r, EINVAL, "worker %u does not exist: the last one is %u",

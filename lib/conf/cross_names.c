@@ -88,14 +88,13 @@ names_unique(const struct entries *e, struct conf_errors *err)
 	}
 }
 
-static void
-refer(const struct entries *e, const char *key, const char *name, struct conf_errors *err)
+/* @return the first entry of this name, or NULL. */
+static const struct entry *
+entry_named(const struct entries *e, const char *name)
 {
 	const struct entry want = { .name = name, .index = 0 };
 	uint32_t lo = 0, hi = e->n;
 
-	if (name[0] == '\0' || e->partial)
-		return;
 	while (lo < hi) {
 		uint32_t mid = lo + (hi - lo) / 2;
 
@@ -104,7 +103,13 @@ refer(const struct entries *e, const char *key, const char *name, struct conf_er
 		else
 			hi = mid;
 	}
-	if (lo < e->n && strcmp(e->v[lo].name, name) == 0)
+	return lo < e->n && strcmp(e->v[lo].name, name) == 0 ? &e->v[lo] : NULL;
+}
+
+static void
+refer(const struct entries *e, const char *key, const char *name, struct conf_errors *err)
+{
+	if (name[0] == '\0' || e->partial || entry_named(e, name) != NULL)
 		return;
 	if (e->n == 0)
 		conf_fault(err, key, "\"%s\" does not exist: /%s has no entry", name, e->array);
@@ -126,6 +131,20 @@ refer_worker(const struct tables *t, const struct conf_qp *qp, struct conf_error
 			"%u does not exist: must be a number from 0 to %u, "
 			"an index into /lcores/workers",
 			qp->worker, t->workers - 1);
+}
+
+/* An SRQ of type XRC is for whom a request names it by its number (XRC-04). */
+static void
+refer_srq(const struct conf *c, const struct tables *t, const struct conf_qp *qp,
+	struct conf_errors *err)
+{
+	const struct entry *e = entry_named(&t->srq, qp->srq);
+
+	refer(&t->srq, "srq", qp->srq, err);
+	if (e != NULL && c->srqs[e->index].srq_type == CONF_SRQ_XRC)
+		conf_fault(err, "srq",
+			"\"%s\" is of type XRC: requests of XRC name it, and no QP has it",
+			qp->srq);
 }
 
 static void
@@ -164,7 +183,7 @@ refer_all(const struct conf *c, const struct tables *t, struct conf_errors *err)
 		refer(&t->pd, "pd", qp->pd, err);
 		refer(&t->cq, "send_cq", qp->send_cq, err);
 		refer(&t->cq, "recv_cq", qp->recv_cq, err);
-		refer(&t->srq, "srq", qp->srq, err);
+		refer_srq(c, t, qp, err);
 		refer(&t->xrcd, "xrcd", qp->xrcd, err);
 		refer_worker(t, qp, err);
 		conf_leave(err, mark);
@@ -186,7 +205,7 @@ refer_listeners(const struct conf *c, const struct tables *t, struct conf_errors
 		refer(&t->pd, "pd", l->qp.pd, err);
 		refer(&t->cq, "send_cq", l->qp.send_cq, err);
 		refer(&t->cq, "recv_cq", l->qp.recv_cq, err);
-		refer(&t->srq, "srq", l->qp.srq, err);
+		refer_srq(c, t, &l->qp, err);
 		refer(&t->xrcd, "xrcd", l->qp.xrcd, err);
 		refer_worker(t, &l->qp, err);
 		conf_leave(err, mark);

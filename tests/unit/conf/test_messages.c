@@ -15,6 +15,14 @@
 #define FEED(type, feed)                          \
 	"{ \"qp_num\": 100, \"qp_type\": \"" type \
 	"\", \"pd\": \"pd0\", \"send_cq\": \"cq0\", " feed " } ]"
+#define XRC_SRQ                                                                  \
+	"\"xrcds\": [ \"x\" ], \"srqs\": [ { \"name\": \"s\", \"pd\": \"pd0\", " \
+	"\"srq_type\": \"XRC\", \"xrcd\": \"x\", \"cq\": \"cq0\" } ],"
+#define LISTEN_SRQ                                                                             \
+	FEED("RC", "\"recv_cq\": \"cq0\"")                                                     \
+	", \"cm\": { \"listen\": [ { \"name\": \"l\", \"port\": \"p0\", \"service_port\": 1,"  \
+	" \"qp\": { \"qp_type\": \"RC\", \"pd\": \"pd0\", \"send_cq\": \"cq0\", \"recv_cq\": " \
+	"\"cq0\", \"srq\": \"s\" } } ] }"
 #define PAIR(q)                                                                          \
 	"\"neighbors\": [] }, { \"name\": \"a\", \"device\": \"net_pair0a\", \"ipv4\": " \
 	"\"10.1.0.1\", \"rx_queues\": " q " }, { \"name\": \"b\", \"device\": "          \
@@ -67,6 +75,10 @@ static const struct {
 		{ { L_QP2, FEED("RC", "\"recv_cq\": \"cq0\", \"send_feed\": { \"opcode\": "
 				      "\"ATOMIC_FETCH_AND_ADD\", \"rkey\": 1, \"remote_addr\": 8, "
 				      "\"size\": \"x\" }") } } },
+	/* XRC-04: requests name such an SRQ by its number, and no queue pair has it. */
+	{ "/qps/1/srq", { { L_SRQS, XRC_SRQ },
+				{ L_QP2, FEED("RC", "\"recv_cq\": \"cq0\", \"srq\": \"s\"") } } },
+	{ "/cm/listen/0/qp/srq", { { L_SRQS, XRC_SRQ }, { L_QP2, LISTEN_SRQ } } },
 	{ "/cm/listen/0/ps", { { L_QP2, LISTEN_DATAGRAMS } } },
 };
 

@@ -109,6 +109,7 @@ create_refusals(void **state UNUSED)
 		{ "recv_cq", "\"none\"", REFUSED(ENOENT), "cq" },
 		{ "port", "\"none\"", REFUSED(ENOENT), "port" },
 		{ "srq", "\"none\"", REFUSED(ENOENT), "srq" },
+		{ "srq", "\"xrc\"", REFUSED(EINVAL), "is of type XRC" }, /* XRC-04 */
 		{ "worker", "2", REFUSED(EINVAL), "worker" },
 		{ "path_mtu", "2048", REFUSED(EINVAL), "mtu" },
 		{ "timeout", "32", -32602, "timeout" },
@@ -118,8 +119,12 @@ create_refusals(void **state UNUSED)
 		{ "cap", "{\"max_recv_sge\":17}", -32602, "cap/max_recv_sge" },
 		{ "ah_attr", "{\"dest_ip\":\"10.0.0\"}", -32602, "ah_attr/dest_ip" },
 	};
-	char *before = everything(), *after;
+	char *before, *after;
 
+	json_decref(rpc_ok("xrcd_create", "{\"name\":\"x\"}"));
+	json_decref(rpc_ok("srq_create", "{\"name\":\"xrc\",\"pd\":\"pd0\",\"srq_type\":\"XRC\","
+					 "\"xrcd\":\"x\",\"cq\":\"cq0\"}"));
+	before = everything();
 	for (unsigned int i = 0; i < ARRAY_LEN(rows); i++) {
 		json_t *o = json_loads(qp17, 0, NULL);
 		char *text;
