@@ -7,6 +7,7 @@
 
 #include "af_packet.h"
 #include "args.h"
+#include "lcores.h"
 #include "log.h"
 
 #define LCORES_TEXT 4096
@@ -38,27 +39,12 @@ names_lcores(char *const *argv, int argc)
 	return false;
 }
 
-/*
- * The CPU of an lcore: its own number where this process may run there, else the allowed CPUs in
- * turn, so that a laptop or a container with fewer CPUs still works.
- */
-static int
-lcore_cpu(const cpu_set_t *allowed, uint32_t lcore, uint32_t turn)
-{
-	uint32_t n = (uint32_t)CPU_COUNT(allowed), seen = 0;
-
-	if (lcore < CPU_SETSIZE && CPU_ISSET((int)lcore, allowed))
-		return (int)lcore;
-	for (int c = 0; c < CPU_SETSIZE; c++) {
-		if (CPU_ISSET(c, allowed) && seen++ == turn % n)
-			return c;
-	}
-	return 0;
-}
-
 static int
 lcores_text(const struct conf *conf, char *buf, size_t room)
 {
+	const uint32_t count = conf->lcores.n_workers + 1;
+	uint32_t lcore[CONF_MAX_WORKERS + 1] = { conf->lcores.control };
+	int cpu[CONF_MAX_WORKERS + 1];
 	cpu_set_t allowed;
 	size_t at = 0;
 	bool moved = false;
@@ -66,15 +52,17 @@ lcores_text(const struct conf *conf, char *buf, size_t room)
 	CPU_ZERO(&allowed);
 	if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0 || CPU_COUNT(&allowed) == 0)
 		CPU_SET(0, &allowed);
-	for (uint32_t i = 0; i <= conf->lcores.n_workers; i++) {
-		uint32_t lcore = i == 0 ? conf->lcores.control : conf->lcores.workers[i - 1];
-		int cpu = lcore_cpu(&allowed, lcore, i);
-		int n = snprintf(buf + at, room - at, "%s%u@%d", i == 0 ? "" : ",", lcore, cpu);
+	for (uint32_t i = 1; i < count; i++)
+		lcore[i] = conf->lcores.workers[i - 1];
+	lcores_place(&allowed, lcore, count, cpu);
+	for (uint32_t i = 0; i < count; i++) {
+		int n = snprintf(
+			buf + at, room - at, "%s%u@%d", i == 0 ? "" : ",", lcore[i], cpu[i]);
 
 		if (n < 0 || (size_t)n >= room - at)
 			return -E2BIG;
 		at += (size_t)n;
-		moved |= cpu != (int)lcore;
+		moved |= cpu[i] != (int)lcore[i];
 	}
 	if (moved)
 		log_warn("not every lcore has the CPU of its number: placed as %s", buf);
