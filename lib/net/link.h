@@ -41,7 +41,7 @@ struct link_watch {
 	ns_t since;    /* of seen.up */
 };
 
-/** @return 0; -ENODEV: the device is gone; another -errno: the driver cannot tell. A few us. */
+/** @return 0; -ENODEV: the device is gone; another -errno: nobody can tell now. A few us. */
 int link_look(uint16_t port, struct link_view *out);
 /** Look at all links: changes are events, and in the log (AE-07). */
 void link_look_at_all(struct net *net);

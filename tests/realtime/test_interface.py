@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The kernel's interface under a port: down, too small, and what is said of it."""
+import resource
 import socket
 import struct
 import time
@@ -54,6 +55,20 @@ class Interface(livenet.LiveCase):
         p = self.port()
         self.assertEqual((DUT_IF, IF_MTU, None, "UP"),
                          tuple(p[k] for k in ("interface", "interface_mtu", "warning", "state")))
+
+    def test_no_descriptor_to_ask_by(self):
+        """The kernel is not asked then, and nothing is gone: all is as it was."""
+        before, pid = self.port(), self.dut.proc.pid
+        most = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (8, most[1]))    # poll() needs some
+        try:
+            end = time.monotonic() + 0.25   # two looks; if it is late, it has looked less often
+            self.until(lambda: self.port()["state"] != "UP" or time.monotonic() > end)
+            after = self.port()
+        finally:
+            resource.prlimit(pid, resource.RLIMIT_NOFILE, most)
+        for key in ("state", "warning", "interface", "interface_mtu", "link_speed_mbps"):
+            self.assertEqual(before[key], after[key], key)
 
     def test_smaller_than_the_port(self):
         livenet.ip("link", "set", DUT_IF, "mtu", "1500")
