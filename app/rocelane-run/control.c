@@ -24,6 +24,7 @@ ask(const char *path, const char *method, json_t *params, json_t **result, char 
 	struct jsonrpc c = { .fd = -1, .most = ANSWER_MAX };
 	const int64_t end = jsonrpc_end(WAIT_MS);
 	json_t *o = NULL, *error;
+	const char *said;
 	int rc;
 
 	*result = NULL;
@@ -37,12 +38,13 @@ ask(const char *path, const char *method, json_t *params, json_t **result, char 
 	while (rc == 0 && (rc = jsonrpc_receive(&c, end, &o)) == 0 && !jsonrpc_is_answer(&c, o))
 		json_decref(o);
 	error = rc == 0 ? json_object_get(o, "error") : NULL;
+	said = json_string_value(json_object_get(error, "message"));
 	if (rc != 0)
 		snprintf(why, 512, "%s", strerror(-rc));
 	else if (error != NULL)
-		snprintf(why, 512, "%s", json_string_value(json_object_get(error, "message")));
-	else
-		*result = json_incref(json_object_get(o, "result"));
+		snprintf(why, 512, "%s", said != NULL ? said : "refused without a reason");
+	else if ((*result = json_incref(json_object_get(o, "result"))) == NULL)
+		snprintf(why, 512, "the answer has neither a result nor an error");
 	if (rc == 0)
 		json_decref(o);
 	jsonrpc_close(&c);

@@ -2,9 +2,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Small programs over rocelane-run that do what is allowed and seldom done."""
 import os
+import sys
 import unittest
 
 from runs import Runs
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cli"))
+from fake_daemon import FakeDaemon  # noqa: E402
 
 # argv[1] sockets, and argv[2] ids that listen.
 MANY = """
@@ -49,6 +53,22 @@ ib_write_bw -d rocelane0 -n 100 >/dev/null & server=$!
 until grep -q ":4853 .* 0A " /proc/net/tcp /proc/net/tcp6; do kill -0 $server || exit; done
 ib_write_bw -d rocelane1 -n 100 10.77.0.1 && wait $server
 """
+
+
+class Answers(Runs):
+    def test_of_another_shape(self):
+        """Whatever is at the socket, what is said of it is text."""
+        for answer, said in ((b'{"id":1}', "the answer has neither a result nor an error"),
+                             (b'{"id":1,"error":{}}', "refused without a reason"),
+                             (b'{"id":1,"error":{"message":7}}', "refused without a reason"),
+                             (b'{"id":1,"error":{"message":"no \\u001b[2J"}}', "no ?[2J")):
+            with self.subTest(answer), FakeDaemon({m: lambda _, a=answer: a + b"\n" for m in (
+                    "version", "qp_post_mortem", "client_open", "impair_get")}) as d:
+                code, out, err = self.run_it("-s", d.path, "true")
+                self.assertEqual((0, ""), (code, out))
+                self.assertIn(f"whether queue pairs failed is not known: {said}\n", err)
+                code, _, err = self.run_it("-s", d.path, "-f", self.faults({"rules": []}), "true")
+                self.assertEqual((125, f"rocelane-run: faults: {said}\n"), (code, err))
 
 
 class Programs(Runs):
