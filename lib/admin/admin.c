@@ -363,10 +363,47 @@ tell_mac(struct admin *adm, struct neigh_link *link)
 	return 0;
 }
 
+int
+admin_fail(struct admin *adm, struct admin_qp *rec, struct refusal *r)
+{
+	const struct conf_qp m = {
+		.given = QP_ATTR_STATE | CONF_QP_QP_NUM, .qp_num = rec->qpn, .qp_state = QPS_ERR
+	};
+
+	rec->err_missed = rec->pending;
+	if (rec->pending || admin_state(rec) == QPS_RESET || admin_state(rec) == QPS_ERR)
+		return 0;
+	return admin_modify(adm, rec, &m, r);
+}
+
+/* Nobody waits for it. */
+static void
+fail_now(struct admin *adm, struct admin_qp *rec)
+{
+	const struct ask_request q = { .worker = rec->worker,
+		.msg = { .type = MBOX_QP_MODIFY,
+			.modify = { rec->qp, &rec->attr, QP_ATTR_STATE } } };
+	struct ask *a;
+
+	rec->err_missed = false;
+	if (!rec->attached || admin_state(rec) == QPS_RESET || admin_state(rec) == QPS_ERR)
+		return;
+	rec->attr.cur_qp_state = (uint8_t)admin_state(rec);
+	rec->attr.qp_state = QPS_ERR;
+	a = ask_send(adm->env, &q);
+	if (a != NULL)
+		ask_forget(a, NULL, NULL, NULL);
+	else
+		log_warn("QP %u does not go to ERR: worker %u takes no messages", rec->qpn,
+			rec->worker);
+}
+
 void
 admin_answered(struct admin *adm, struct admin_qp *rec)
 {
 	rec->pending = false;
+	if (rec->err_missed)
+		fail_now(adm, rec);
 	if (!rec->mac_missed)
 		return;
 	rec->mac_missed = false;

@@ -90,6 +90,7 @@ struct admin_qp {
 	bool has_work;        /* ... and its worker has it */
 	bool pending;         /* ATTACH, MODIFY, DETACH, RELEASE or ADOPT is not answered yet */
 	bool mac_missed;      /* ... a path's MAC is new since */
+	bool err_missed;      /* ... it is to go to ERR */
 	uint8_t move_to;      /* RELEASE: where the QP goes then */
 	uint8_t owed;         /* ADMIN_OWED_*: what workers could not be told */
 	bool trace;
@@ -156,11 +157,11 @@ struct admin {
 	bool mcasts_left[CONF_MAX_PORTS]; /* since the device was told, or it never was */
 	ns_t mcasts_at;                   /* devices that have refused are not told before */
 	struct log_rate told_mcasts;
-	TAILQ_HEAD(, admin_qp) unwanted;  /* admin_end_later() */
-	ns_t unwanted_at;                 /* not tried again before */
-	STAILQ_HEAD(, admin_owed) owed;   /* admin_owed.c */
-	uint32_t fold_at;                 /* admin_fold_poll(): the next slot */
-	uint32_t fold_left;               /* slots that it has still to look at */
+	TAILQ_HEAD(, admin_qp) unwanted; /* admin_end_later() */
+	ns_t unwanted_at;                /* not tried again before */
+	STAILQ_HEAD(, admin_owed) owed;  /* admin_owed.c */
+	uint32_t fold_at;                /* admin_fold_poll(): the next slot */
+	uint32_t fold_left;              /* slots that it has still to look at */
 	uint32_t worker_qps[ENV_MAX_WORKERS];
 	struct admin_stock stock[ENV_MAX_WORKERS];
 	bool running;                /* what the configuration asks for is made */
@@ -215,6 +216,8 @@ enum qp_state admin_state(const struct admin_qp *rec);
 int admin_refuse_pending(const struct admin_qp *rec, struct refusal *r);
 /** Workers could not be told that it has moved. @return -EBUSY. */
 int admin_refuse_owed(const struct admin_qp *rec, struct refusal *r);
+/** Its connection is over: to ERR, now or when its worker has answered. @return 0 or a refusal. */
+int admin_fail(struct admin *adm, struct admin_qp *rec, struct refusal *r);
 /** The worker has answered, and has the QP: it is told of what is new since. */
 void admin_answered(struct admin *adm, struct admin_qp *rec);
 /**

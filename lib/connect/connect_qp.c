@@ -211,13 +211,7 @@ connect_qp_ready(
 int
 connect_qp_error(struct connect *cx, struct admin_qp *rec, struct refusal *r)
 {
-	const struct conf_qp m = {
-		.given = QP_ATTR_STATE | CONF_QP_QP_NUM, .qp_num = rec->qpn, .qp_state = QPS_ERR
-	};
-
-	if (admin_state(rec) == QPS_RESET || admin_state(rec) == QPS_ERR)
-		return 0;
-	return admin_modify(cx->admin, rec, &m, r);
+	return admin_fail(cx->admin, rec, r);
 }
 
 void

@@ -3,6 +3,7 @@
 #include "qp17.h"
 
 #include "admin.h"
+#include "connect_priv.h"
 #include "control_state.h"
 
 #define OTHER_AH "\"ah_attr\":{\"dest_ip\":\"10.0.0.9\"}"
@@ -162,6 +163,23 @@ a_late_reset(void **state UNUSED)
 	json_decref(v);
 }
 
+/* Its connection ends meanwhile: it goes to ERR behind the step. */
+static void
+a_connection_that_ends_amid_a_late_step(void **state UNUSED)
+{
+	struct refusal r;
+
+	bring_to("INIT");
+	late(TO_RTR);
+	assert_int_equal(connect_qp_error(&fake.c->connect, admin_find(&fake.c->admin, 17), &r), 0);
+	assert_int_equal(qp_lookup(fake.env.qps, 17)->state, QPS_INIT);
+	fake_hear_again();
+	assert_state("ERR");
+	modify("\"qp_state\":\"RESET\"");
+	fake_hear_again();
+	assert_state("RESET");
+}
+
 /* What was sent is carried out: the record says so at once, or nobody would turn it off again. */
 static void
 a_trace_that_begins_late(void **state UNUSED)
@@ -196,6 +214,7 @@ main(void)
 		WITH_FAKE(a_new_mac_amid_a_late_step),
 		WITH_FAKE(a_new_path_that_is_refused_late),
 		WITH_FAKE(a_late_reset),
+		WITH_FAKE(a_connection_that_ends_amid_a_late_step),
 		WITH_FAKE(a_trace_that_begins_late),
 		WITH_FAKE(the_end_comes_between),
 	};
