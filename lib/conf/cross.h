@@ -25,7 +25,7 @@ int conf_cross_members(const struct conf *c, struct conf_errors *err);
 void conf_cross_frames(const struct conf *c, struct conf_errors *err);
 /**
  * What there is no room for: places of QP numbers, ports with priorities, XRC SRQs. And feeds that
- * a knob forbids. The last check: places are compared where nothing else was wrong.
+ * a knob forbids. The last check: places are compared where nothing was wrong with /qps.
  * @return 0 or -ENOMEM.
  */
 int conf_cross_limits(const struct conf *c, struct conf_errors *err);

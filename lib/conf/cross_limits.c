@@ -155,5 +155,8 @@ conf_cross_limits(const struct conf *c, struct conf_errors *err)
 	ports_with_priorities(c, err);
 	srqs_of_xrc(c, err);
 	feeds_forbidden(c, err);
-	return err->n_errors == 0 ? places_taken(c, err) : 0;
+	/* A number that had a fault is not known, and is not told of twice. */
+	if (err->n_errors > CONF_ERRORS_MAX || conf_errors_within(err, "qps"))
+		return 0;
+	return places_taken(c, err);
 }

@@ -89,6 +89,30 @@ each_number_has_a_place(void **state UNUSED)
 	}
 }
 
+/* What is wrong elsewhere hides no place that is taken; what is wrong with a number does. */
+static void
+every_fault_is_told(void **state UNUSED)
+{
+	static const struct {
+		struct swap elsewhere;
+		uint32_t faults;
+	} rows[] = {
+		{ { L_PROFILE, "\"profile\": \"xib\"," }, 2 },
+		{ { L_STATE, "\"qp_state\": \"RST\"," }, 1 },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		const struct swap swaps[] = { rows[i].elsewhere, { L_QP2, QP(65553, 1) " ]" } };
+		struct conf_errors err;
+		struct conf *c = NULL;
+
+		assert_int_equal(base_load(swaps, 2, &c, &err), -EINVAL);
+		errors_show(&err);
+		assert_int_equal(err.n_errors, rows[i].faults);
+		conf_errors_free(&err);
+	}
+}
+
 static void
 a_feed_needs_its_knob(void **state UNUSED)
 {
@@ -251,6 +275,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_number_has_a_place),
+		cmocka_unit_test(every_fault_is_told),
 		cmocka_unit_test(a_feed_needs_its_knob),
 		cmocka_unit_test(so_many_ports_have_priorities),
 		cmocka_unit_test(so_many_srqs_are_of_xrc),
