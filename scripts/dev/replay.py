@@ -167,8 +167,13 @@ def replayable():
 
 
 def find(name):
-    name = os.path.basename(name)
+    path, name = name, os.path.basename(name)
     name = name[:-5] if name.endswith(".pcap") else name
+    kept = os.path.join(capture.DIR, name + ".pcap")
+    if os.sep in path and not (os.path.exists(path) and os.path.exists(kept) and
+                               os.path.samefile(path, kept)):
+        sys.exit("%s is none of the captures here, of which it is known how each host was set up; "
+                 "scripts/run --list names them" % path)
     if name not in capture.names():
         sys.exit("no capture %r; scripts/run --list names them" % name)
     if name not in replayable():

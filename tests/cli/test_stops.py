@@ -219,6 +219,10 @@ class Run(Tree):
             code, out, err = self.run_script("run", "--tap", given, cwd=self.dir)
             self.assertEqual((0, ""), (code, err))
             self.assertEqual(there, out.splitlines()[-1])
+        self.program("a tree/scripts/dev/replay.py", "import sys\nprint(sys.argv[-1])\n")
+        for given, there in (("mixed", "mixed"), ("x/mixed.pcap", self.dir + "/x/mixed.pcap")):
+            _, out, _ = self.run_script("run", "--replay", given, cwd=self.dir)
+            self.assertEqual(there, out.splitlines()[-1])
         _, out, _ = self.run_script("run", "--tap", cwd=self.dir)
         self.assertEqual("config/examples/tap.json", out.splitlines()[-1])
 
@@ -248,6 +252,26 @@ time.sleep(1000)' "$HERE/sock"
         ready = os.path.join(self.dir, "ready")
         self.assertEqual([f"{ready} link set dtap9 up",
                           f"{ready} addr replace 10.77.0.2/24 dev dtap9"], self.lines("asked"))
+
+
+class Replay(Tree):
+    def replay(self, capture):
+        """With a dataplane that ends with 7 at once."""
+        self.program("bin/rocelane", "exit 7\n")
+        p = self.start("/usr/bin/python3", os.path.join(SCRIPTS, "dev/replay.py"), "--rocelane",
+                       os.path.join(self.dir, "bin/rocelane"), capture)
+        return p.communicate(timeout=WAIT_S)[1], p.returncode
+
+    def test_a_capture_of_ones_own_is_not_taken_for_ours(self):
+        ours = os.path.join(os.path.dirname(SCRIPTS), "tests/vectors/captures/mixed.pcap")
+        own = os.path.join(self.dir, "mixed.pcap")
+        shutil.copy(ours, own)
+        for capture in ("mixed", "mixed.pcap", ours):
+            self.assertEqual(("", 7), self.replay(capture))
+        for capture in (own, os.path.join(self.dir, "none.pcap")):
+            err, code = self.replay(capture)
+            self.assertEqual(1, code)
+            self.assertIn(f"{capture} is none of the captures here", err)
 
 
 class Test(Tree):
