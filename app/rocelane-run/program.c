@@ -16,7 +16,7 @@
 
 #include "run.h"
 
-/* As execvp() finds it. @return a descriptor, or -1. */
+/* As execvp() finds it; a FIFO, which it would refuse, is not waited for. @return it, or -1. */
 static int
 open_program(const char *name)
 {
@@ -25,12 +25,12 @@ open_program(const char *name)
 	size_t len;
 
 	if (strchr(name, '/') != NULL)
-		return open(name, O_RDONLY | O_CLOEXEC);
+		return open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	for (; from != NULL && *from != '\0'; from += len + (from[len] == ':')) {
 		len = strcspn(from, ":");
 		snprintf(path, sizeof(path), "%.*s%s%s", (int)len, from, len != 0 ? "/" : "", name);
 		if (access(path, X_OK) == 0)
-			return open(path, O_RDONLY | O_CLOEXEC);
+			return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	}
 	return -1;
 }

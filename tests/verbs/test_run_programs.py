@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Small programs over rocelane-run that do what is allowed and seldom done."""
 import os
+import subprocess
 import sys
+import tempfile
 import unittest
 
-from runs import Runs
+from runs import RUN, Runs
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cli"))
 from fake_daemon import FakeDaemon  # noqa: E402
@@ -69,6 +71,19 @@ class Answers(Runs):
                 self.assertIn(f"whether queue pairs failed is not known: {said}\n", err)
                 code, _, err = self.run_it("-s", d.path, "-f", self.faults({"rules": []}), "true")
                 self.assertEqual((125, f"rocelane-run: faults: {said}\n"), (code, err))
+
+
+class NoProgram(Runs):
+    def test_a_fifo(self):
+        """Nobody waits for one who writes to it."""
+        with tempfile.TemporaryDirectory(prefix="rl") as d:
+            fifo = os.path.join(d, "fifo")
+            os.mkfifo(fifo, 0o755)
+            for words, path in (([fifo], os.environ["PATH"]), (["fifo"], d)):
+                p = subprocess.run([RUN, "-p", *words], capture_output=True, timeout=60,
+                                   check=False, env={**os.environ, "PATH": path})
+                self.assertEqual((126, b""), (p.returncode, p.stdout))
+                self.assertIn(b"fifo: Permission denied", p.stderr)
 
 
 class Programs(Runs):
