@@ -104,16 +104,30 @@ port_set_mtu(const struct dataplane_port *p, const struct conf_port *cp)
 			cp->name, cp->mtu, strerror(-rc));
 }
 
+/* What is no host's address nobody answers to: as that of a wire in memory, which has none. */
+static void
+make_up_mac(const struct dataplane_port *p, struct rte_ether_addr *mac)
+{
+	if (rte_is_valid_assigned_ether_addr(mac))
+		return;
+	if (p->paired) /* the same at each start */
+		*mac = (struct rte_ether_addr){ { 0x02, 'r', 'l', 'a', 'n',
+			(uint8_t)(p->index + 1) } };
+	else
+		rte_eth_random_addr(mac->addr_bytes);
+}
+
 static void
 port_set_mac(struct dataplane_port *p, const struct conf_port *cp)
 {
 	struct rte_eth_dev_info info;
-	struct rte_ether_addr mac;
+	struct rte_ether_addr mac = { { 0 } };
 	int rc;
 
 	if ((cp->given & CONF_PORT_MAC) == 0) {
-		if (rte_eth_macaddr_get(p->id, &mac) == 0)
-			memcpy(p->addr.mac, mac.addr_bytes, sizeof(p->addr.mac));
+		rte_eth_macaddr_get(p->id, &mac);
+		make_up_mac(p, &mac);
+		memcpy(p->addr.mac, mac.addr_bytes, sizeof(p->addr.mac));
 		return;
 	}
 	memcpy(p->addr.mac, cp->mac, sizeof(p->addr.mac));

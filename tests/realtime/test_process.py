@@ -7,6 +7,7 @@ import signal
 import stat
 import subprocess
 import tempfile
+import time
 import unittest
 
 import jsonrpc
@@ -64,6 +65,32 @@ class Lifecycle(unittest.TestCase):
     def test_duration(self):
         p = self.start(arguments=("--duration", "0.2"), wait=False)
         self.assertEqual(0, p.proc.wait(livenet.WAIT_S), p.stderr())
+
+    def test_a_device_without_a_mac_gets_one(self):
+        """As a wire in memory has none: the ends find each other, and each has another."""
+        ends = [{"name": "p%d" % i, "device": "net_pair0%s" % "ab"[i],
+                 "ipv4": "10.9.0.%d" % (i + 1)} for i in (0, 1)]
+        qp = {"qp_num": QPN, "qp_type": "RC", "port": "p0", "pd": "pd0", "send_cq": "cq0",
+              "recv_cq": "cq0", "qp_state": "RTS", "dest_qp_num": 0x22, "rq_psn": 1, "sq_psn": 1,
+              "ah_attr": {"dest_ip": "10.9.0.2"}}
+        p = self.start({
+            "version": 1, "eal": ["--no-huge", "--no-shconf", "--no-pci", "-m", "256",
+                                  "--no-telemetry", "--log-level=error"],
+            "lcores": {"control": 0, "workers": [1], "idle": "sleep"}, "ports": ends,
+            "pds": ["pd0"], "cqs": [{"name": "cq0"}], "qps": [qp],
+            "knobs": {"path.local": "wire"}})
+        macs = [port["mac"] for port in jsonrpc.call(p.socket_path, "port_list", livenet.WAIT_S)]
+        self.assertEqual(2, len(set(macs)), macs)
+        for mac in macs:  # one host's, and no manufacturer's
+            self.assertEqual(2, int(mac[:2], 16) & 3, macs)
+        end = time.monotonic() + livenet.WAIT_S
+        while True:
+            found = [n["mac"] for n in jsonrpc.call(p.socket_path, "neighbor_list", livenet.WAIT_S)
+                     if n["state"] == "REACHABLE"]
+            if macs[1] in found or time.monotonic() > end:
+                break
+            time.sleep(0.01)
+        self.assertIn(macs[1], found)
 
     def test_method_shutdown(self):
         p = self.start()
