@@ -49,7 +49,7 @@ given(struct admin *adm, uint32_t want, struct refusal *r)
 		return refuse(r, EEXIST, "qp_num %u exists already", want);
 	return refuse(r, EEXIST,
 		"qp_num %u needs the table slot that qp_num %u has (numbers with the same low bits "
-		"0x%x); take another number, or a larger table",
+		"0x%x): take another number, or leave it out",
 		want, admin_slot_qpn(s), want & adm->env->w.qps->mask);
 }
 
