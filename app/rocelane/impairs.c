@@ -123,6 +123,11 @@ impairs_open(struct dataplane_port *p, const struct conf_port *cp)
 	locals_pass(p);
 	if ((cp->given & on) == 0 && p->record == NULL)
 		return 0;
+	if (p->record != NULL && p->rx_queues > 1) {
+		log_error("port %s: cannot be recorded: it has %u receive queues", cp->name,
+			p->rx_queues);
+		return -ENOTSUP;
+	}
 	if ((cp->given & CONF_PORT_IMPAIR) != 0)
 		conf = cp->impair;
 	if ((cp->given & CONF_PORT_BOTTLENECK) != 0)

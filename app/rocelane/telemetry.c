@@ -148,7 +148,7 @@ static const struct {
 	{ "/rocelane/info", info,
 		"Name, version, numbers of workers and ports. Takes no parameters" },
 	{ "/rocelane/worker/list", worker_list, "Workers. Takes no parameters" },
-	{ "/rocelane/worker/stats", stats, "Counters of a worker. Parameters: int worker" },
+	{ "/rocelane/worker/stats", stats, "Counters of a worker, or of all. Parameters: int worker" },
 	{ "/rocelane/worker/load", load,
 		"Turns and busy time of a worker. Parameters: int worker" },
 	{ "/rocelane/port/list", port_list, "Ports by name. Takes no parameters" },

@@ -72,7 +72,7 @@ const struct command commands[] = {
 	{ "mr",       "deregister", "mr_deregister",   "name",                   NULL,                               NULL,          run_quiet,   "give a memory region back" },
 	{ "mr",       "read",       "mr_read",         "name @offset @length",   NULL,                               NULL,          run_mr_read, "hexdump of a region's bytes" },
 	{ "mr",       "write",      "mr_write",        "name @offset data",      NULL,                               NULL,          run_quiet,   "write bytes, given in hexadecimal" },
-	{ "mr",       "fill",       "mr_fill",         "name @offset @length #seed", NULL,                           NULL,          run_quiet,   "fill with the pattern of a seed, as \"fill\": \"pattern:SEED\"" },
+	{ "mr",       "fill",       "mr_fill",         "name @offset @length #seed", NULL,                           NULL,          run_quiet,   "fill at most 16 MiB with the pattern of a seed, as \"fill\": \"pattern:SEED\"" },
 	{ "mr",       "crc",        "mr_crc",          "name @offset @length",   NULL,                               NULL,          run_pairs,   "CRC-32 of a region's bytes, at most 16 MiB" },
 	{ "mw",       "list",       "mw_list",         NULL,                     NULL,                               "name pd type rkey bound mr addr length qp_num", run_table, "memory windows" },
 	{ "mw",       "show",       "mw_list",         "name",                   NULL,                               NULL,          run_find,    "one memory window" },

@@ -29,6 +29,7 @@ static const char *const text_keys[] = {
 	"qp.send_cq",
 	"qp.recv_cq",
 	"qp.srq",
+	"qp.xrcd",
 	"ah_attr.dest_ip",
 	"ah_attr.dest_mac",
 	"alt_ah_attr.dest_ip",

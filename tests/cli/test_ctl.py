@@ -229,13 +229,14 @@ class Params(Case):
                         "pd", "0", "ah_attr.dest_ip", "10.77.0.2", "ah_attr.dest_mac", "null",
                         "knobs.resp.early_retry", "process", "rkey", "0x10",
                         "recv_feed.a.b", 1, "recv_feed.a.c", 2, "x.knobs.d.e", 3,
-                        "qp_access_flags", "REMOTE_READ,REMOTE_WRITE", "cap", '{"max_send_wr":1}')
+                        "qp_access_flags", "REMOTE_READ,REMOTE_WRITE", "cap", '{"max_send_wr":1}',
+                        "qp.srq", "4", "qp.xrcd", "5")
         self.assertEqual(p, {"qp_num": 17, "qp_type": "RC", "pd": "0",
                              "ah_attr": {"dest_ip": "10.77.0.2", "dest_mac": None},
                              "knobs": {"resp.early_retry": "process"}, "rkey": "0x10",
                              "recv_feed": {"a": {"b": 1, "c": 2}}, "x": {"knobs": {"d.e": 3}},
                              "qp_access_flags": ["REMOTE_READ", "REMOTE_WRITE"],
-                             "cap": {"max_send_wr": 1}})
+                             "cap": {"max_send_wr": 1}, "qp": {"srq": "4", "xrcd": "5"}})
 
     def test_name_before_pairs_is_optional(self):
         answers = {"mr_register": MRS[0]}

@@ -103,7 +103,7 @@ class Process:
     """A running program, its files in a directory of its own."""
 
     def __init__(self, config=None, wait=True, arguments=(), prepare=die_with_parent, owner=None,
-                 eal=()):
+                 eal=(), pass_fds=()):
         """`owner`: the user id that `prepare` changes to. `eal`: arguments of the command line."""
         self.dir = tempfile.mkdtemp(prefix="rocelane-live-")
         config_path = os.path.join(self.dir, "config.json")
@@ -121,7 +121,8 @@ class Process:
         self.proc = subprocess.Popen(
             [os.environ["ROCELANE"], *eal, *(["--"] if eal else []), "--config", config_path,
              *arguments], stdout=self._out, stderr=self._err, stdin=subprocess.DEVNULL,
-            preexec_fn=prepare, env=dict(os.environ, XDG_RUNTIME_DIR=self.dir))
+            preexec_fn=prepare, pass_fds=pass_fds,
+            env=dict(os.environ, XDG_RUNTIME_DIR=self.dir))
         if wait:
             try:
                 self.wait_for_socket()

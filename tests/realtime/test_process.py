@@ -142,6 +142,18 @@ class Lifecycle(unittest.TestCase):
         self.assertEqual(1, p.proc.wait(livenet.WAIT_S))
         self.assertIn("there is no device 'net_null7'", p.stderr())
 
+    def test_a_port_that_cannot_be_recorded(self):
+        """Packets of several queues have no order. A record without them would say nothing."""
+        config = livenet.live_config()
+        config["lcores"]["workers"] = [1, 2]
+        config["ports"] = [{"name": side, "device": "net_pair0" + side, "rx_queues": 2,
+                            "ipv4": ip} for side, ip in (("a", "10.0.0.1"), ("b", "10.0.0.2"))]
+        with tempfile.TemporaryFile() as record:
+            p = self.start(config, wait=False, arguments=("--record-fd", str(record.fileno())),
+                           pass_fds=(record.fileno(),))
+        self.assertEqual(1, p.proc.wait(livenet.WAIT_S), p.stderr())
+        self.assertIn("port a: cannot be recorded: it has 2 receive queues", p.stderr())
+
     def test_what_does_not_start_says_what_to_do(self):
         config = livenet.live_config()
         config["control"] = {"socket": "/nonexistent/folder/sock"}
