@@ -385,7 +385,8 @@ fail_now(struct admin *adm, struct admin_qp *rec)
 			.modify = { rec->qp, &rec->attr, QP_ATTR_STATE } } };
 	struct ask *a;
 
-	rec->err_missed = false;
+	/* In RESET that is over. One in INIT may have no worker: its next step ends there. */
+	rec->err_missed = !rec->attached && admin_state(rec) == QPS_INIT;
 	if (!rec->attached || admin_state(rec) == QPS_RESET || admin_state(rec) == QPS_ERR)
 		return;
 	rec->attr.cur_qp_state = (uint8_t)admin_state(rec);

@@ -228,8 +228,10 @@ admin_move(struct admin *adm, struct admin_qp *rec, uint32_t to, struct refusal 
 		rec->pending = false;
 		rc = adopt(adm, rec, to, r);
 	}
-	if (!rec->pending)
+	if (!rec->pending) {
+		admin_answered(adm, rec);
 		unpark(adm, rec);
+	}
 	return rc;
 }
 

@@ -38,13 +38,13 @@ admin_walk_late_attach(void *ctx, struct ask *a)
 }
 
 void
-admin_walk_late_detach(void *ctx UNUSED, struct ask *a)
+admin_walk_late_detach(void *ctx, struct ask *a)
 {
 	struct admin_qp *rec = a->arg;
 
-	rec->pending = false;
 	rec->attached = false;
 	rec->held = true;
+	admin_answered(ctx, rec);
 }
 
 /*
@@ -410,5 +410,9 @@ admin_walk_step(struct admin *adm, struct admin_qp *rec, const struct conf_qp *c
 	else
 		step_undone(adm, s);
 	free(s);
-	return rc == 0 && to == QPS_RESET ? back_home(adm, rec, r) : rc;
+	if (rc == 0 && to == QPS_RESET)
+		rc = back_home(adm, rec, r);
+	if (!rec->pending)
+		admin_answered(adm, rec); /* what came while it changed hands */
+	return rc;
 }

@@ -180,6 +180,62 @@ a_connection_that_ends_amid_a_late_step(void **state UNUSED)
 	assert_state("RESET");
 }
 
+/* It hears the next MODIFY yet, and no more. */
+static void
+be_deaf_behind_the_modify(void)
+{
+	static unsigned int before;
+
+	if (before == 0)
+		before = fake.seen[MBOX_QP_MODIFY];
+	if (fake.seen[MBOX_QP_MODIFY] == before) {
+		fake.hook = be_deaf_behind_the_modify;
+		return;
+	}
+	before = 0;
+	fake_be_deaf();
+}
+
+/* One in RESET does not go to ERR, and what it is used for afterwards has another connection. */
+static void
+a_connection_that_ends_amid_a_late_reset(void **state UNUSED)
+{
+	struct refusal r;
+
+	bring_to("RTR");
+	fake.hook = be_deaf_behind_the_modify;
+	assert_int_equal(
+		rpc_code("qp_modify", with_qpn("\"qp_state\":\"RESET\"")), REFUSED(ETIMEDOUT));
+	assert_int_equal(connect_qp_error(&fake.c->connect, admin_find(&fake.c->admin, 17), &r), 0);
+	fake_hear_again();
+	assert_state("RESET");
+	modify(TO_INIT);
+	modify(TO_RTR);
+	late(TO_RTS);
+	fake_hear_again();
+	assert_state("RTS");
+}
+
+/* Nobody has it then who could flush what was posted: it goes to ERR with the next step. */
+static void
+a_connection_that_ends_amid_a_late_detach(void **state UNUSED)
+{
+	struct refusal r;
+
+	bring_to("INIT");
+	fake_be_deaf();
+	assert_int_equal(rpc_code("qp_destroy", "{\"qp_num\":17}"), REFUSED(ETIMEDOUT));
+	assert_int_equal(connect_qp_error(&fake.c->connect, admin_find(&fake.c->admin, 17), &r), 0);
+	fake_hear_again();
+	modify(TO_RTR);
+	fake_hear_again();
+	assert_state("ERR");
+	modify("\"qp_state\":\"RESET\"");
+	modify(TO_INIT);
+	fake_hear_again();
+	assert_state("INIT");
+}
+
 /* What was sent is carried out: the record says so at once, or nobody would turn it off again. */
 static void
 a_trace_that_begins_late(void **state UNUSED)
@@ -215,6 +271,8 @@ main(void)
 		WITH_FAKE(a_new_path_that_is_refused_late),
 		WITH_FAKE(a_late_reset),
 		WITH_FAKE(a_connection_that_ends_amid_a_late_step),
+		WITH_FAKE(a_connection_that_ends_amid_a_late_reset),
+		WITH_FAKE(a_connection_that_ends_amid_a_late_detach),
 		WITH_FAKE(a_trace_that_begins_late),
 		WITH_FAKE(the_end_comes_between),
 	};

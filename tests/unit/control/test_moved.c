@@ -4,6 +4,10 @@
 
 #include <errno.h>
 
+#include "admin.h"
+#include "connect_priv.h"
+#include "control_state.h"
+
 static const char qp18[] =
 	"{\"qp_num\":18,\"qp_type\":\"RC\",\"port\":\"p0\",\"pd\":\"pd0\",\"send_cq\":\"cq0\","
 	"\"recv_cq\":\"cq0\",\"qp_state\":\"RTS\",\"path_mtu\":1024,\"dest_qp_num\":18,"
@@ -130,6 +134,53 @@ a_new_owner_that_cannot_be_told_later(void **state UNUSED)
 	assert_int_equal(worker_now(), 1);
 }
 
+static uint32_t (*carry_out)(void *ctx);
+
+/* As a DREQ that the worker has handed up. */
+static uint32_t
+its_connection_ends(void *ctx)
+{
+	struct refusal r;
+
+	fake.c->env.drain = carry_out;
+	assert_int_equal(connect_qp_error(&fake.c->connect, admin_find(&fake.c->admin, 18), &r), 0);
+	return carry_out(ctx);
+}
+
+/* Nobody has the QP at that moment: its new owner is told. */
+static void
+a_connection_that_ends_amid_a_move(void **state UNUSED)
+{
+	json_t *v;
+
+	carry_out = fake.c->env.drain;
+	fake.c->env.drain = its_connection_ends;
+	json_decref(rpc_ok("qp_modify", to_1));
+	hear_again(1);
+	v = rpc_ok("qp_query", "{\"qp_num\":18}");
+	assert_int_equal(number_of(v, "worker"), 1);
+	assert_string_equal(text_of(v, "qp_state"), "ERR");
+	json_decref(v);
+}
+
+/* In RESET that is over: what follows is another connection's. */
+static void
+a_connection_that_ends_amid_a_reset(void **state UNUSED)
+{
+	json_t *v;
+
+	carry_out = fake.c->env.drain;
+	fake.c->env.drain = its_connection_ends;
+	json_decref(rpc_ok("qp_modify", "{\"qp_num\":18,\"qp_state\":\"RESET\"}"));
+	json_decref(rpc_ok("qp_modify", "{\"qp_num\":18,\"qp_state\":\"INIT\",\"port\":\"p0\","
+					"\"pkey\":\"0xffff\",\"qp_access_flags\":[]}"));
+	json_decref(rpc_ok("qp_modify", to_1));
+	hear_again(1);
+	v = rpc_ok("qp_query", "{\"qp_num\":18}");
+	assert_string_equal(text_of(v, "qp_state"), "INIT");
+	json_decref(v);
+}
+
 #define WITH_QP(f) cmocka_unit_test_setup_teardown(f, setup, fake_teardown)
 
 int
@@ -139,6 +190,8 @@ main(void)
 		WITH_QP(a_new_mac_amid_a_late_move),
 		WITH_QP(a_new_owner_that_cannot_be_told),
 		WITH_QP(a_new_owner_that_cannot_be_told_later),
+		WITH_QP(a_connection_that_ends_amid_a_move),
+		WITH_QP(a_connection_that_ends_amid_a_reset),
 	};
 
 	return cmocka_run_group_tests(tests, fake_eal, fake_eal_end);
