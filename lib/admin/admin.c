@@ -363,40 +363,72 @@ tell_mac(struct admin *adm, struct neigh_link *link)
 	return 0;
 }
 
+static bool
+may_fail(const struct admin_qp *rec)
+{
+	return rec->attached && admin_state(rec) != QPS_RESET && admin_state(rec) != QPS_ERR;
+}
+
 int
 admin_fail(struct admin *adm, struct admin_qp *rec, struct refusal *r)
 {
 	const struct conf_qp m = {
 		.given = QP_ATTR_STATE | CONF_QP_QP_NUM, .qp_num = rec->qpn, .qp_state = QPS_ERR
 	};
+	int rc;
 
 	rec->err_missed = rec->pending;
 	if (rec->pending || admin_state(rec) == QPS_RESET || admin_state(rec) == QPS_ERR)
 		return 0;
-	return admin_modify(adm, rec, &m, r);
+	rc = admin_modify(adm, rec, &m, r);
+	if (rc != -EBUSY || rec->pending || !may_fail(rec))
+		return rc;
+	admin_owe(adm, rec, ADMIN_OWED_ERR);
+	return 0;
+}
+
+static struct ask_request
+to_err(struct admin_qp *rec)
+{
+	rec->attr.cur_qp_state = (uint8_t)admin_state(rec);
+	rec->attr.qp_state = QPS_ERR;
+	return (struct ask_request){ .worker = rec->worker,
+		.msg = { .type = MBOX_QP_MODIFY,
+			.modify = { rec->qp, &rec->attr, QP_ATTR_STATE } } };
 }
 
 /* Nobody waits for it. */
 static void
 fail_now(struct admin *adm, struct admin_qp *rec)
 {
-	const struct ask_request q = { .worker = rec->worker,
-		.msg = { .type = MBOX_QP_MODIFY,
-			.modify = { rec->qp, &rec->attr, QP_ATTR_STATE } } };
+	struct ask_request q;
 	struct ask *a;
 
 	/* In RESET that is over. One in INIT may have no worker: its next step ends there. */
 	rec->err_missed = !rec->attached && admin_state(rec) == QPS_INIT;
-	if (!rec->attached || admin_state(rec) == QPS_RESET || admin_state(rec) == QPS_ERR)
+	if (!may_fail(rec))
 		return;
-	rec->attr.cur_qp_state = (uint8_t)admin_state(rec);
-	rec->attr.qp_state = QPS_ERR;
+	q = to_err(rec);
 	a = ask_send(adm->env, &q);
 	if (a != NULL)
 		ask_forget(a, NULL, NULL, NULL);
 	else
-		log_warn("QP %u does not go to ERR: worker %u takes no messages", rec->qpn,
-			rec->worker);
+		admin_owe(adm, rec, ADMIN_OWED_ERR);
+}
+
+bool
+admin_fail_try(struct admin *adm, struct admin_qp *rec)
+{
+	struct ask_request q;
+	struct ask *a;
+
+	if (!may_fail(rec))
+		return true;
+	q = to_err(rec);
+	a = ask_try(adm->env, &q);
+	if (a != NULL)
+		ask_forget(a, NULL, NULL, NULL);
+	return a != NULL;
 }
 
 void

@@ -218,6 +218,8 @@ int admin_refuse_pending(const struct admin_qp *rec, struct refusal *r);
 int admin_refuse_owed(const struct admin_qp *rec, struct refusal *r);
 /** Its connection is over: to ERR, now or when its worker has answered. @return 0 or a refusal. */
 int admin_fail(struct admin *adm, struct admin_qp *rec, struct refusal *r);
+/** ADMIN_OWED_ERR. @return false: there is no room. */
+bool admin_fail_try(struct admin *adm, struct admin_qp *rec);
 /** The worker has answered, and has the QP: it is told of what is new since. */
 void admin_answered(struct admin *adm, struct admin_qp *rec);
 /**
@@ -241,7 +243,8 @@ enum {
 	ADMIN_OWED_ADOPT = 1, /* its worker let go of it, and nobody has it: pending */
 	ADMIN_OWED_UNPARK = 2,
 	ADMIN_OWED_POSTED = 4,
-	ADMIN_OWED_RECEIVES = 8
+	ADMIN_OWED_RECEIVES = 8,
+	ADMIN_OWED_ERR = 16 /* until it is in RESET */
 };
 /** A worker's queue is full: it is told as soon as there is room. */
 void admin_owe(struct admin *adm, struct admin_qp *rec, uint8_t what);
@@ -251,6 +254,8 @@ bool admin_owed_settle(struct admin *adm, struct admin_qp *rec);
 uint32_t admin_owed_poll(struct admin *adm);
 /** The QP goes. */
 void admin_owed_forget(struct admin *adm, struct admin_qp *rec);
+/** This one is owed no more. */
+void admin_owed_forgive(struct admin *adm, struct admin_qp *rec, uint8_t what);
 /** Its worker looks at what was posted, now or later. @param what POSTED or RECEIVES. */
 void admin_ring(struct admin *adm, struct admin_qp *rec, uint8_t what);
 

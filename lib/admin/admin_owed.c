@@ -64,6 +64,8 @@ pay(struct admin *adm, struct admin_qp *rec, uint8_t one)
 		return tell_all(adm, rec, MBOX_QP_UNPARK);
 	case ADMIN_OWED_POSTED:
 		return !rec->attached || tell(adm, rec, MBOX_QP_POSTED, rec->worker);
+	case ADMIN_OWED_ERR:
+		return admin_fail_try(adm, rec);
 	default:
 		return !rec->attached || tell(adm, rec, MBOX_QP_RECEIVES, rec->worker);
 	}
@@ -82,6 +84,16 @@ admin_owed_forget(struct admin *adm, struct admin_qp *rec)
 	STAILQ_REMOVE(&adm->owed, o, admin_owed, all);
 	free(o);
 	rec->owed = 0;
+}
+
+void
+admin_owed_forgive(struct admin *adm, struct admin_qp *rec, uint8_t what)
+{
+	if (rec->owed == 0)
+		return;
+	rec->owed &= (uint8_t)~what;
+	if (rec->owed == 0)
+		admin_owed_forget(adm, rec);
 }
 
 /* While a worker has not answered nobody knows whose the QP is; ADOPT is what it waits for then. */

@@ -170,6 +170,7 @@ at_home(struct admin *adm, struct admin_qp *rec)
 	admin_rings_attach(rec);
 	neigh_leave(adm->net, &rec->link);
 	admin_alternate_forget(adm, rec);
+	admin_owed_forgive(adm, rec, ADMIN_OWED_ERR);
 	rec->attr.path_resolved = false;
 	rec->fatal = (struct admin_fatal){ 0 };
 	rec->last_event = (struct event_last){ 0 };

@@ -4,6 +4,10 @@
 
 #include <errno.h>
 
+#include "admin.h"
+#include "connect_priv.h"
+#include "control_state.h"
+
 static const char to_1[] = "{\"qp_num\":17,\"worker\":1}";
 static const char to_0[] = "{\"qp_num\":17,\"worker\":0}";
 
@@ -179,6 +183,39 @@ a_worker_that_is_not_told_of_the_end(void **state UNUSED)
 	json_decref(rpc_ok("qp_destroy", "{\"qp_num\":17}"));
 }
 
+static void
+its_connection_ends(void)
+{
+	struct admin_qp *rec = admin_find(&fake.c->admin, 17);
+	struct refusal r;
+
+	fill(0);
+	assert_int_equal(connect_qp_error(&fake.c->connect, rec, &r), 0);
+	assert_int_equal(qp_lookup(fake.env.qps, 17)->state, QPS_RTS);
+}
+
+static void
+an_end_of_a_connection(void **state UNUSED)
+{
+	its_connection_ends();
+	all_hear_again();
+	assert_int_equal(qp_lookup(fake.env.qps, 17)->state, QPS_ERR);
+}
+
+/* It is for another connection by then. */
+static void
+an_end_before_a_reset(void **state UNUSED)
+{
+	its_connection_ends();
+	memset(fake.deaf_one, 0, sizeof(fake.deaf_one));
+	fake.step = 1000;
+	json_decref(rpc_ok("qp_modify", "{\"qp_num\":17,\"qp_state\":\"RESET\"}"));
+	json_decref(rpc_ok("qp_modify", "{\"qp_num\":17,\"qp_state\":\"INIT\",\"port\":\"p0\","
+					"\"pkey\":\"0xffff\",\"qp_access_flags\":[]}"));
+	all_hear_again();
+	assert_int_equal(qp_lookup(fake.env.qps, 17)->state, QPS_INIT);
+}
+
 #define WITH_QP(f) cmocka_unit_test_setup_teardown(f, setup, fake_teardown)
 
 int
@@ -191,6 +228,8 @@ main(void)
 		WITH_QP(no_owner_can_be_told),
 		WITH_QP(no_owner_can_be_told_later),
 		WITH_QP(a_worker_that_is_not_told_of_the_end),
+		WITH_QP(an_end_of_a_connection),
+		WITH_QP(an_end_before_a_reset),
 	};
 
 	return cmocka_run_group_tests(tests, fake_eal, fake_eal_end);
