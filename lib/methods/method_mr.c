@@ -145,6 +145,7 @@ mr_rereg(struct rpc_call *call)
 	if (mr == NULL)
 		return rpc_refused(call, &r);
 	conf = mr->conf;
+	conf.addr = mr->addr; /* ZERO_BASED may come and go */
 	if ((p->given & REREG_PD) != 0)
 		memcpy(conf.pd, p->pd, sizeof(conf.pd));
 	if ((p->given & REREG_ACCESS) != 0)

@@ -184,9 +184,8 @@ mr_fill(struct objects *objs, struct object_mr *mr, const struct conf_mr *conf,
 			conf->addr, conf->length);
 	if (key_given && mem_table_find(objs->env->w.mem, conf->rkey) != NULL)
 		return refuse(r, EEXIST, "rkey 0x%x is in use by another region", conf->rkey);
-	region->va = (conf->given & CONF_MR_ADDR) != 0 ? conf->addr : pick_addr(objs, conf->length);
-	if ((conf->access & ACCESS_ZERO_BASED) != 0)
-		region->va = 0;
+	mr->addr = (conf->given & CONF_MR_ADDR) != 0 ? conf->addr : pick_addr(objs, conf->length);
+	region->va = (conf->access & ACCESS_ZERO_BASED) != 0 ? 0 : mr->addr;
 	if (from != NULL && from->host != NULL) {
 		region->host = from->host;
 		region->length = conf->length;
@@ -312,6 +311,7 @@ object_mr_rereg(struct objects *objs, struct object_mr *mr, const struct conf_mr
 	mr->conf.access = conf->access;
 	mr->conf.remote_invalidate = conf->remote_invalidate;
 	mr->conf.addr = next.va;
+	mr->addr = conf->addr;
 	mr->conf.length = next.length;
 	return 0;
 }

@@ -62,6 +62,7 @@ struct object_mr {
 	struct mem_region *region;
 	ns_t made_ns;                 /* since then it is as it is */
 	struct conf_mr conf;          /* as asked for, addr and rkey filled in */
+	uint64_t addr;                /* where it begins without ZERO_BASED */
 	bool revoked;                 /* its key is gone; the memory waits for the workers */
 	struct broker_memory *memory; /* a use of it: the client's memory it lies in, or NULL */
 };

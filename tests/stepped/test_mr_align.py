@@ -96,6 +96,19 @@ class Alignment(dut.DutCase):
                 self.rpc("qp_create", **self.qp_params())
                 write(True, E, data(64))
 
+    def test_zero_based_and_back(self):
+        """Without ZERO_BASED it begins again where it began, or where the dataplane has picked."""
+        p = self.peer
+        self.region(VA)
+        for psn, access, va in ((E, ALL_REMOTE + ["ZERO_BASED"], 0), (E + 1, ALL_REMOTE, VA)):
+            mr = self.rpc("mr_rereg", name="mr0", access=access)
+            self.assertEqual(va, int(str(mr["addr"]), 0))
+            self.expect(self.feed(*p.write(psn, data(64), va, RKEY))[-1:], Ack(psn))
+        self.make("mr_register", name="zero", pd="pd0", length=MR_LEN,
+                  access=ALL_REMOTE + ["ZERO_BASED"])
+        mr = self.rpc("mr_rereg", name="zero", access=ALL_REMOTE)
+        self.assertNotEqual(0, int(str(mr["addr"]), 0))
+
 
 if __name__ == "__main__":
     dut.main()
