@@ -27,7 +27,7 @@ static json_t *
 text_of(uint64_t count, uint64_t early, uint8_t timeout)
 {
 	const unsigned long long all = count, few = early;
-	const uint8_t advice = advised(timeout);
+	uint8_t advice;
 
 	if (early == 0)
 		return json_sprintf("transport timers that have ended: %llu", all);
@@ -36,6 +36,13 @@ text_of(uint64_t count, uint64_t early, uint8_t timeout)
 			"at least %llu of %llu transport timers ended too early: the answers were "
 			"on their way. timeout is 0 now: no timer runs",
 			few, all);
+	if (timeout >= TIMEOUT_MAX)
+		return json_sprintf(
+			"at least %llu of %llu transport timers ended too early: the answers were "
+			"on their way. timeout is %u (%llu us) now: there is no longer one, and 0 "
+			"runs no timer",
+			few, all, timeout, us_of(timeout));
+	advice = advised(timeout);
 	return json_sprintf(
 		"at least %llu of %llu transport timers ended too early: the answers were on their "
 		"way. If local_ack_timeout_early still grows, timeout %u (%llu us) is shorter than "

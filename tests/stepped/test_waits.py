@@ -89,6 +89,9 @@ class Waits(ReqCase):
         for timeout, words in (
                 (12, "timeout 12 (16777 us) is shorter than the queues, the link or the peer "
                      "take: try timeout 15 (134217 us). It is changed in state SQD"),
+                (30, "try timeout 31 (8796093022 us). It is changed in state SQD"),
+                (31, "timeout is 31 (8796093022 us) now: there is no longer one, and 0 runs no "
+                     "timer"),
                 (0, "timeout is 0 now: no timer runs")):
             self.rpc("qp_modify", qp_num=QPN, timeout=timeout)
             got = self.rpc("qp_explain", qp_num=QPN)["timeouts"]
