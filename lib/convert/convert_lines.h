@@ -8,6 +8,7 @@
  * Memory:  its caller's.
  * Depends: libc.
  */
+#include <stdbool.h>
 #include <stddef.h>
 
 #define LINE_MAX_BYTES 4352 /* a path, and what stands before it */
@@ -16,10 +17,11 @@
 struct lines {
 	int fd;
 	size_t at, end; /* of what was read and not given yet */
+	bool cut;       /* ... which is the rest of a line that was too long */
 	char text[LINE_MAX_BYTES];
 };
 
-/** @return the next one, until the next call; NULL: there is none, or it is too long. */
+/** @return the next one, cut off where it is too long, until the next call; NULL: there is none. */
 const char *convert_next_line(struct lines *l);
 
 #endif

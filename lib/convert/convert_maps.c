@@ -101,11 +101,19 @@ convert_next_line(struct lines *l)
 {
 	for (;;) {
 		char *line = l->text + l->at, *end = memchr(line, '\n', l->end - l->at);
+		const bool full = end == NULL && l->end - l->at == sizeof(l->text);
 		ssize_t n;
 
+		if (full)
+			end = l->text + sizeof(l->text) - 1;
 		if (end != NULL) {
+			const bool rest = l->cut;
+
 			*end = '\0';
 			l->at = (size_t)(end - l->text) + 1;
+			l->cut = full;
+			if (rest)
+				continue;
 			return line;
 		}
 		memmove(l->text, line, l->end - l->at);

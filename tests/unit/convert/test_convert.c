@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -126,6 +127,43 @@ data_segment(void **state)
 	convert_back(initialized, sizeof(initialized));
 	assert_int_equal(3, initialized[2]);
 	close(fd);
+}
+
+/* /proc/self/maps writes a newline in a name as four characters: 1250 of them are 5000. */
+static void
+a_name_that_is_longer_than_a_line(void **state)
+{
+	char dir[] = "/tmp/rlconvertXXXXXX", name[251];
+	struct convert_part parts[CONVERT_PARTS];
+	uint8_t *p = map(2 * PAGE);
+	int at[6], file;
+
+	(void)state;
+	memset(name, '\n', sizeof(name) - 1);
+	name[sizeof(name) - 1] = '\0';
+	assert_non_null(mkdtemp(dir));
+	at[0] = open(dir, O_RDONLY | O_DIRECTORY);
+	for (int i = 1; i < 6; i++) {
+		assert_int_equal(0, mkdirat(at[i - 1], name, 0700));
+		at[i] = openat(at[i - 1], name, O_RDONLY | O_DIRECTORY);
+		assert_true(at[i] >= 0);
+	}
+	file = openat(at[5], "file", O_RDWR | O_CREAT, 0600);
+	assert_true(file >= 0);
+	assert_int_equal(0, ftruncate(file, PAGE));
+	assert_ptr_equal(p, mmap(p, PAGE, PROT_READ, MAP_SHARED | MAP_FIXED, file, 0));
+	assert_int_equal(2, convert_look((uintptr_t)p, 2 * PAGE, parts));
+	assert_int_equal(CONVERT_SHARED, parts[0].kind);
+	assert_int_equal(CONVERT_PRIVATE, parts[1].kind);
+	munmap(p, 2 * PAGE);
+	close(file);
+	unlinkat(at[5], "file", 0);
+	for (int i = 5; i > 0; i--) {
+		close(at[i]);
+		unlinkat(at[i - 1], name, AT_REMOVEDIR);
+	}
+	close(at[0]);
+	rmdir(dir);
 }
 
 /* Read-only stays read-only, and a range of two mappings has two parts. */
@@ -370,6 +408,7 @@ main(void)
 		cmocka_unit_test(own_stack),
 		cmocka_unit_test(data_segment),
 		cmocka_unit_test(protection),
+		cmocka_unit_test(a_name_that_is_longer_than_a_line),
 		cmocka_unit_test(what_cannot_be),
 		cmocka_unit_test(a_child_looks_at_its_own),
 		cmocka_unit_test(no_write_is_lost),
