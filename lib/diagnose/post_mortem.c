@@ -173,6 +173,19 @@ failed_owner_text(const struct failed_owner *o, char *text, size_t room)
 			o->name[0] != '\0' ? ", " : "", o->name);
 }
 
+static void
+tell_left_out(struct failed_lines *l)
+{
+	char owner[FAILED_OWNER_TEXT];
+
+	if (l->left_out == 0)
+		return;
+	failed_owner_text(&l->owner, owner, sizeof(owner));
+	log_warn("%u more QPs failed, the last of %s: rocelanectl qp post-mortem", l->left_out,
+		owner);
+	l->left_out = 0;
+}
+
 static struct failed_lines *
 lines_of(struct post_mortem *p, const struct failed_owner *o)
 {
@@ -186,21 +199,10 @@ lines_of(struct post_mortem *p, const struct failed_owner *o)
 	}
 	if (p->lines_n < FAILED_USERS)
 		l = &p->lines[p->lines_n++];
+	else
+		tell_left_out(l);
 	*l = (struct failed_lines){ 0 };
 	return l;
-}
-
-static void
-tell_left_out(struct failed_lines *l)
-{
-	char owner[FAILED_OWNER_TEXT];
-
-	if (l->left_out == 0)
-		return;
-	failed_owner_text(&l->owner, owner, sizeof(owner));
-	log_warn("%u more QPs failed, the last of %s: rocelanectl qp post-mortem", l->left_out,
-		owner);
-	l->left_out = 0;
 }
 
 static bool

@@ -164,6 +164,41 @@ lines_have_a_limit(void **state UNUSED)
 	log_set_sink(NULL, NULL);
 }
 
+static uint32_t more;
+
+static void
+sum_up(void *ctx UNUSED, enum log_level level UNUSED, const char *text)
+{
+	unsigned int n;
+
+	if (sscanf(text, "%u more QPs failed", &n) == 1)
+		more += n;
+	else
+		lines++;
+}
+
+/* More users than have lines of their own: each failure has a line, or is counted in one. */
+static void
+no_failure_is_left_out_of_the_log(void **state UNUSED)
+{
+	const uint32_t users = FAILED_USERS + 4, each = 40;
+
+	json_decref(rpc_ok("qp_create", qp17));
+	log_set_sink(sum_up, NULL);
+	lines = more = 0;
+	for (uint32_t u = 0; u < users; u++) {
+		struct owner cl = application(u, 100 + u);
+
+		for (uint32_t i = 0; i < each; i++)
+			fail_as(&cl, u * each + i);
+	}
+	fake.c->env.now += 2 * TIME_NS_PER_S;
+	post_mortem_poll(&fake.c->diagnose);
+	assert_true(lines < users * each);
+	assert_int_equal(lines + more, users * each);
+	log_set_sink(NULL, NULL);
+}
+
 /* The QP was reset before the message came: what the message has is kept. */
 static void
 from_the_message_alone(void **state UNUSED)
@@ -234,6 +269,7 @@ main(void)
 		WITH_FAKE(one_user_has_its_share),
 		WITH_FAKE(shares_are_equal),
 		WITH_FAKE(lines_have_a_limit),
+		WITH_FAKE(no_failure_is_left_out_of_the_log),
 		WITH_FAKE(from_the_message_alone),
 		WITH_FAKE(a_worker_that_has_no_part),
 	};
