@@ -228,14 +228,43 @@ ask_step(struct admin *adm, struct step *s)
 	return rc;
 }
 
+/* Not each worker sends at each port. */
+static int
+change_port(struct admin *adm, struct step *s, struct refusal *r)
+{
+	struct admin_qp *rec = s->rec;
+	const uint8_t from = rec->worker;
+	struct refusal ignored;
+	int rc = rec->attached ? hand_over(adm, rec, false, r) : 0;
+
+	if (rc != 0)
+		return rc;
+	rc = admin_place(adm, rec, r);
+	if (rc == 0)
+		rc = hand_over(adm, rec, true, r);
+	if (rc == 0)
+		return 0;
+	if (rec->pending) { /* the new worker will have it, for the new port */
+		s->port = rec->port;
+		return rc;
+	}
+	adm->worker_qps[rec->worker]--;
+	adm->worker_qps[from]++;
+	rec->worker = from;
+	rec->port = s->port;
+	hand_over(adm, rec, true, &ignored); /* as it was */
+	return rc;
+}
+
 /* On the worker, or, for a QP that stays in RESET, here. */
 static int
 carry_out(struct admin *adm, struct step *s, struct refusal *r)
 {
 	struct admin_qp *rec = s->rec;
 	const struct qp_attr *attr = &s->ch.attr;
+	/* Behind RESET it has its place already. */
 	const bool leaves =
-		(s->ch.mask & QP_ATTR_PORT) != 0 && rec->attached && rec->port != s->port;
+		(s->ch.mask & QP_ATTR_PORT) != 0 && s->ch.from != QPS_RESET && rec->port != s->port;
 	struct flushing f = { 0 };
 	struct refusal ignored;
 	int rc;
@@ -248,22 +277,11 @@ carry_out(struct admin *adm, struct step *s, struct refusal *r)
 	if (!rec->attached && admin_state(rec) > QPS_INIT)
 		return refuse(r, EBUSY, "QP %u is about to be destroyed: only RESET is possible",
 			rec->qpn);
-	if (leaves) {
-		rc = hand_over(adm, rec, false, r);
-		if (rc != 0)
-			return rc;
-		/* Not each worker sends at each port. */
-		rc = admin_place(adm, rec, r);
-		if (rc != 0) {
-			hand_over(adm, rec, true, &ignored); /* as it was */
-			return rc;
-		}
-	}
-	if (!rec->attached) {
+	rc = leaves ? change_port(adm, s, r) : 0;
+	if (rc == 0 && !rec->attached)
 		rc = hand_over(adm, rec, true, r);
-		if (rc != 0)
-			return rc;
-	}
+	if (rc != 0)
+		return rc;
 	do {
 		rc = ask_step(adm, s);
 	} while (ask_again(adm, &f, rc));

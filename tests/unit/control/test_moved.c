@@ -3,6 +3,7 @@
 #include "fake.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 #include "admin.h"
 #include "connect_priv.h"
@@ -182,6 +183,105 @@ a_connection_that_ends_amid_a_reset(void **state UNUSED)
 }
 
 #define WITH_QP(f) cmocka_unit_test_setup_teardown(f, setup, fake_teardown)
+/* ---- to a port that is another worker's ------------------------------------------------------ */
+
+/* Worker 0 alone sends at p0, where QP 20 is in INIT, and worker 1 at p1, where QP 21 is. */
+static int
+two_ports(void **state UNUSED)
+{
+	fake_start("{\"version\":1,\"lcores\":{\"control\":0,\"workers\":[1,2]},"
+		   "\"ports\":[{\"name\":\"p0\",\"device\":\"d0\",\"ipv4\":\"10.0.0.1\"},"
+		   "{\"name\":\"p1\",\"device\":\"d1\",\"ipv4\":\"10.0.1.1\"}],"
+		   "\"pds\":[\"pd0\"],\"cqs\":[{\"name\":\"cq0\"}]}");
+	fake.c->env.w.ports[0].tx_queues = 0;
+	json_decref(rpc_ok("qp_create",
+		"{\"qp_num\":20,\"qp_type\":\"RC\",\"port\":\"p0\",\"pd\":\"pd0\","
+		"\"send_cq\":\"cq0\",\"recv_cq\":\"cq0\",\"qp_state\":\"INIT\"}"));
+	json_decref(rpc_ok("qp_create",
+		"{\"qp_num\":21,\"qp_type\":\"RC\",\"port\":\"p1\",\"pd\":\"pd0\","
+		"\"send_cq\":\"cq0\",\"recv_cq\":\"cq0\",\"qp_state\":\"INIT\"}"));
+	return 0;
+}
+
+static int
+to_p1(void)
+{
+	return rpc_code("qp_modify", "{\"qp_num\":20,\"qp_state\":\"INIT\",\"port\":\"p1\"}");
+}
+
+static void
+assert_place(const char *port, uint8_t worker)
+{
+	const struct admin_qp *rec = admin_find(&fake.c->admin, 20);
+	json_t *v = rpc_ok("qp_query", "{\"qp_num\":20}");
+
+	assert_string_equal(text_of(v, "port"), port);
+	assert_int_equal(number_of(v, "worker"), worker);
+	assert_true(env_worker_sends(&fake.c->env, rec->port, rec->worker));
+	assert_int_equal(fake.c->admin.worker_qps[0], 1 - worker);
+	assert_int_equal(fake.c->admin.worker_qps[1], 1 + worker);
+	json_decref(v);
+}
+
+static void
+go_to(const char *port)
+{
+	char text[128];
+
+	snprintf(text, sizeof(text), "{\"qp_num\":20,\"qp_state\":\"INIT\",\"port\":\"%s\"}", port);
+	json_decref(rpc_ok("qp_modify", text));
+}
+
+static void
+be_deaf_behind_the_detach(void)
+{
+	if (fake.seen[MBOX_QP_DETACH] == 0)
+		fake.hook = be_deaf_behind_the_detach;
+	else
+		be_deaf(1);
+}
+
+/* The new worker is late: it has the QP then, at the port for which it was given the QP. */
+static void
+the_worker_of_the_new_port_is_late(void **state UNUSED)
+{
+	fake.hook = be_deaf_behind_the_detach;
+	assert_int_equal(to_p1(), REFUSED(ETIMEDOUT));
+	hear_again(1);
+	assert_place("p1", 1);
+	go_to("p1");
+	assert_place("p1", 1);
+	go_to("p0");
+	assert_place("p0", 0);
+}
+
+/* It takes no messages: the old one has the QP again. */
+static void
+the_worker_of_the_new_port_cannot_be_told(void **state UNUSED)
+{
+	fill_1();
+	fake.step = 100 * TIME_NS_PER_US; /* the other one answers in time */
+	assert_int_equal(to_p1(), REFUSED(EBUSY));
+	assert_place("p0", 0);
+	hear_again(1);
+	assert_true(admin_find(&fake.c->admin, 20)->attached);
+	go_to("p1");
+	assert_place("p1", 1);
+}
+
+/* The old one is late, and has let go of it: then it may go to the new one's port. */
+static void
+the_worker_of_the_old_port_is_late(void **state UNUSED)
+{
+	be_deaf(0);
+	assert_int_equal(to_p1(), REFUSED(ETIMEDOUT));
+	hear_again(0);
+	assert_place("p0", 0);
+	go_to("p1");
+	assert_place("p1", 1);
+}
+
+#define WITH_PORTS(f) cmocka_unit_test_setup_teardown(f, two_ports, fake_teardown)
 
 int
 main(void)
@@ -192,6 +292,9 @@ main(void)
 		WITH_QP(a_new_owner_that_cannot_be_told_later),
 		WITH_QP(a_connection_that_ends_amid_a_move),
 		WITH_QP(a_connection_that_ends_amid_a_reset),
+		WITH_PORTS(the_worker_of_the_new_port_is_late),
+		WITH_PORTS(the_worker_of_the_new_port_cannot_be_told),
+		WITH_PORTS(the_worker_of_the_old_port_is_late),
 	};
 
 	return cmocka_run_group_tests(tests, fake_eal, fake_eal_end);
