@@ -324,7 +324,7 @@ has_room(const struct broker *b)
 	return broker_left(b) < BROKER_LEFT_MAX && broker_leaving(b) < BROKER_LEAVING_MAX;
 }
 
-/* Who waits for a descriptor would wake the control lcore again and again. */
+/* Who waits for a descriptor, or for room, would wake the control lcore again and again. */
 static void
 hear_listeners(struct rpc_server *s, bool hear)
 {
@@ -337,6 +337,7 @@ hear_listeners(struct rpc_server *s, bool hear)
 			epoll_ctl(s->epoll_fd, EPOLL_CTL_MOD, l[i]->fd, &e);
 	}
 	s->accept_at = hear ? 0 : s->env->now + RPC_FULL_NS;
+	s->crowded = !hear && !has_room(s->broker);
 }
 
 static bool
@@ -374,6 +375,8 @@ accept_some(struct rpc_server *s, const struct rpc_listener *from)
 			turn_away(s, fd, &r);
 		}
 	}
+	if (!has_room(s->broker))
+		hear_listeners(s, false);
 	return n;
 }
 
@@ -442,6 +445,8 @@ rpc_server_poll(struct rpc_server *s)
 			hear(s, from, events[i].events);
 	}
 	broker_poll(s->broker, s->env->now / TIME_NS_PER_MS);
+	if (s->crowded && has_room(s->broker))
+		hear_listeners(s, true);
 	env_turn_piece(&s->env->turns, "new and old connections");
 	work += serve_all(s);
 	env_turn_piece(&s->env->turns, "replies");

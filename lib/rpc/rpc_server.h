@@ -139,6 +139,7 @@ struct rpc_server {
 	struct rpc_listener main;
 	struct rpc_listener clients_only; /* control.client_socket */
 	ns_t accept_at;                   /* nobody is accepted before; 0: at any time */
+	bool crowded;                     /* ... or before the broker has room */
 };
 
 /** @param srv all zero. */

@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "broker_conn.h"
 #include "control_state.h"
 #include "rpc_server.h"
 
@@ -351,6 +352,31 @@ no_descriptor_for_another(void **state UNUSED)
 	close(fd);
 }
 
+/* The same while as many as may wait have not been seen off; then at once, not at the next look. */
+static void
+no_room_for_another_to_be_seen_off(void **state UNUSED)
+{
+	struct broker *b = fake.c->server.broker;
+	const int fd = client();
+	struct pollfd p = { .fd = control_wait_fd(fake.c), .events = POLLIN };
+
+	b->leaving += BROKER_LEAVING_MAX;
+	assert_int_equal(poll(&p, 1, 0), 1);
+	turn();
+	assert_int_equal(poll(&p, 1, 0), 0);
+	assert_int_equal(fake.c->server.n, 0);
+	fake.now += TIME_NS_PER_S;
+	turn();
+	turn();
+	assert_int_equal(poll(&p, 1, 0), 0);
+	b->leaving -= BROKER_LEAVING_MAX;
+	turn();
+	assert_int_equal(poll(&p, 1, 0), 1);
+	ask(fd, 1, "version");
+	expect_id(fd, 1);
+	close(fd);
+}
+
 static void
 a_second_instance_is_turned_away(void **state UNUSED)
 {
@@ -412,6 +438,7 @@ main(void)
 		cmocka_unit_test(a_reply_longer_than_all_that_may_wait),
 		WITH_SOCKET(waiting_for_work),
 		WITH_SOCKET(no_descriptor_for_another),
+		WITH_SOCKET(no_room_for_another_to_be_seen_off),
 		WITH_SOCKET(a_second_instance_is_turned_away),
 		cmocka_unit_test(a_stale_socket_is_replaced),
 		cmocka_unit_test(a_file_that_is_no_socket_stays),
