@@ -2,12 +2,6 @@
 /* Attributes of a transition: their keys in JSON, their values out of a decoded object. */
 #include "admin.h"
 
-/* The mask of a decoded object is the mask of a modify. */
-_Static_assert(QP_ATTR_AV == QP_ATTR_AV && QP_ATTR_DEST_QPN == QP_ATTR_DEST_QPN &&
-		       QP_ATTR_MIN_RNR_TIMER == QP_ATTR_MIN_RNR_TIMER &&
-		       QP_ATTR_STATE == QP_ATTR_STATE,
-	"attribute masks agree");
-
 const char *
 admin_attr_key(uint32_t one_bit)
 {
