@@ -21,6 +21,7 @@
 #define VERSION_BYTES   16
 #define VERSION_TEXT    "6.06" /* of perftest 4.5's conversation */
 #define TEST_AT         5      /* behind the text's zero: the test, as "WB", of two of ours */
+#define VALIDATE_AT     7      /* 'V' or 'N', or of an older one 0 */
 #define MARK_AT         8      /* "rocelan" */
 #define KEYS_BYTES      108
 #define REPORT_SIZE_MAX (UINT64_C(1) << 31)
@@ -277,6 +278,17 @@ check_test(const char *mine, const char *theirs)
 	return -1;
 }
 
+/* One would check what the other has not filled in. */
+static int
+check_validate(char mine, char theirs)
+{
+	if (mine == theirs || (theirs != 'V' && theirs != 'N'))
+		return 0;
+	fprintf(stderr, "rocelane-perf: --validate was said at %s alone: both ends must say it\n",
+		mine == 'V' ? "this end" : "the other end");
+	return -1;
+}
+
 /* What a stranger says may be anything, also for a terminal. */
 static const char *
 printable(char *text)
@@ -297,11 +309,13 @@ oob_agree(struct perf *p)
 	memcpy(mine + MARK_AT, "rocelan", 8);
 	mine[TEST_AT] = "SWRA"[p->o.verb];
 	mine[TEST_AT + 1] = p->o.lat ? 'L' : 'B';
+	mine[VALIDATE_AT] = p->o.validate ? 'V' : 'N';
 	if (exchange(p, mine, theirs, sizeof(mine)) != 0)
 		return -1;
 	theirs[VERSION_BYTES - 1] = '\0';
 	p->peer_is_us = memcmp(mine + MARK_AT, theirs + MARK_AT, VERSION_BYTES - MARK_AT) == 0;
-	if (p->peer_is_us && check_test(mine + TEST_AT, theirs + TEST_AT) != 0)
+	if (p->peer_is_us && (check_test(mine + TEST_AT, theirs + TEST_AT) != 0 ||
+				     check_validate(mine[VALIDATE_AT], theirs[VALIDATE_AT]) != 0))
 		return -1;
 	if (strtod(theirs, NULL) < 5.33) {
 		fprintf(stderr,

@@ -78,6 +78,20 @@ class Surroundings(Ends):
             self.assertIn(text, self.finish(self.start("write_bw", *args), 2)[1])
         self.assertIn("write_lat", self.finish(self.start("write_lat", "--validate"), 2)[1])
 
+    def test_validate_at_one_end(self):
+        """A READ would find nothing that was filled in, and each message would be wrong."""
+        for at_server, at_client in (((), ("--validate",)), (("--validate",), ())):
+            for test in ("read_bw", "send_bw"):
+                port = str(free_port())
+                server = self.start(test, "-d", "right", "-p", port, *at_server)
+                client = self.start(test, "-d", "left", "-p", port, "-n", "9", *at_client,
+                                    "127.0.0.1")
+                for end, said in ((client, at_client), (server, at_server)):
+                    out, err = self.finish(end, 1)
+                    self.assertIn("--validate was said at %s alone: both ends must say it"
+                                  % ("this end" if said else "the other end"), err)
+                    self.assertNotIn("wrong messages", out)
+
     def test_a_report_that_is_none(self):
         """A server shows what its client has measured: no number is no JSON."""
         port = free_port()
