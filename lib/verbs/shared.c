@@ -20,6 +20,8 @@
 #include "kept.h"
 #include "span_priv.h"
 
+#define LINK_MAX_BYTES 80
+
 /* A file of the program's, and a descriptor of it: sorted, as there may be thousands. */
 struct own {
 	dev_t dev;
@@ -122,6 +124,22 @@ open_it(const char *path, const struct convert_part *p)
 	return -1;
 }
 
+/*
+ * The kernel's link to the file. Where the first thread has ended, /proc/self has none, and
+ * /proc/thread-self never has; but each thread has a folder like that of a process.
+ */
+static void
+link_of(const struct convert_part *p, char mapping[LINK_MAX_BYTES])
+{
+	struct stat st;
+
+	snprintf(mapping, LINK_MAX_BYTES, "/proc/self/map_files/%" PRIxPTR "-%" PRIxPTR, p->map_at,
+		p->map_end);
+	if (lstat(mapping, &st) != 0)
+		snprintf(mapping, LINK_MAX_BYTES, "/proc/%d/map_files/%" PRIxPTR "-%" PRIxPTR,
+			gettid(), p->map_at, p->map_end);
+}
+
 /* Its whole name: that of /proc/self/maps is cut off. */
 static void
 name_of(const struct convert_part *p, const char *mapping, char name[PATH_MAX])
@@ -138,13 +156,12 @@ name_of(const struct convert_part *p, const char *mapping, char name[PATH_MAX])
 static int
 find_fd(const struct vl_files *f, const struct convert_part *p)
 {
-	char mapping[64], name[PATH_MAX];
+	char mapping[LINK_MAX_BYTES], name[PATH_MAX];
 	int fd = own_fd(f, p);
 
 	if (fd >= 0)
 		return fd;
-	snprintf(mapping, sizeof(mapping), "/proc/self/map_files/%" PRIxPTR "-%" PRIxPTR, p->map_at,
-		p->map_end);
+	link_of(p, mapping);
 	name_of(p, mapping, name);
 	if (name[0] == '/')
 		fd = open_it(name, p);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,6 +22,8 @@
 
 static struct ibv_pd *pd;
 static pthread_t first;
+static void *unseen;
+static int may_open; /* a file by its mapping: who has CAP_SYS_ADMIN */
 
 static void
 check(int good, const char *what)
@@ -90,6 +93,24 @@ stack(void)
 	check(ibv_dereg_mr(mr) == 0, "ibv_dereg_mr");
 }
 
+/* Before the library, as by an allocator of its own: no call of the program's shows it. */
+static void
+map_unseen(void)
+{
+	char link[80];
+	int fd;
+
+	unseen = (void *)syscall(
+		SYS_mmap, NULL, LEN, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	check(unseen != MAP_FAILED, "mmap");
+	snprintf(link, sizeof(link), "/proc/self/map_files/%lx-%lx", (unsigned long)unseen,
+		(unsigned long)unseen + LEN);
+	fd = open(link, O_RDWR | O_CLOEXEC);
+	may_open = fd >= 0;
+	if (fd >= 0)
+		close(fd);
+}
+
 static void *
 second(void *unused)
 {
@@ -97,6 +118,8 @@ second(void *unused)
 	check(pthread_join(first, NULL) == 0, "pthread_join");
 	region(malloc(LEN), "memory of the heap");
 	region(shared(), "shared memory");
+	if (may_open)
+		region(unseen, "shared memory without a descriptor");
 	buffers_of_a_ring();
 	stack();
 	puts("without the first");
@@ -116,6 +139,7 @@ main(int argc, char **argv)
 	if (argc > 1 && strcmp(argv[1], "before") == 0)
 		region(malloc(LEN), "a first region");
 	first = pthread_self();
+	map_unseen();
 	check(pthread_create(&t, NULL, second, NULL) == 0, "pthread_create");
 	pthread_exit(NULL);
 }
