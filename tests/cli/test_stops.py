@@ -319,7 +319,31 @@ class Pktgen(Tree):
                 self.assertFalse(self.is_there(self.lines("ran")[0]))
                 self.assertEqual([], self.left())
                 self.assertEqual("", err)
-                os.remove(os.path.join(self.dir, "ran"))
+            os.remove(os.path.join(self.dir, "ran"))
+
+    def test_a_stop_while_it_starts(self):
+        """The process is there, and Popen() has not returned: nobody knows of it yet."""
+        module = runpy.run_path(os.path.join(SCRIPTS, "pktgen"), run_name="pktgen")
+        started = []
+
+        def popen(words):
+            started.append(subprocess.Popen(words, start_new_session=True))
+            self.addCleanup(self.end, started[-1])
+            os.kill(os.getpid(), sig)
+            return started[-1]
+        module["Stop"].start.__globals__["subprocess"] = types.SimpleNamespace(
+            Popen=popen, TimeoutExpired=subprocess.TimeoutExpired)
+        for sig in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            before = {s: signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM,
+                                                       signal.SIGHUP)}
+            try:
+                with self.subTest(sig=sig), self.assertRaises(SystemExit) as stopped:
+                    module["Stop"]().start(["sleep", "1000"])
+                self.assertEqual(128 + sig, stopped.exception.code)
+                self.assertEqual(-signal.SIGTERM, started[-1].returncode)
+            finally:
+                for s, how in before.items():
+                    signal.signal(s, how)
 
     def test_capture(self):
         """All are requests for the queue pair, PSN after PSN."""
@@ -359,11 +383,11 @@ class Pktgen(Tree):
 
             __enter__ = lambda self: self
             __exit__ = poll = wait = send_signal = lambda self, *args: None
-        held.update(time=clock, stats=lambda where: {"rx_packets": 7},
-                    subprocess=types.SimpleNamespace(**{**vars(subprocess), "Popen": Child}))
+        held.update(time=clock, stats=lambda where: {"rx_packets": 7})
         args = types.SimpleNamespace(seconds=600, verbose=False)
         self.assertEqual(({"opackets": 7}, {"rx_packets": 7}),
-                         module["drive"]("/bin/pktgen", self.dir, Child(), args))
+                         module["drive"]("/bin/pktgen", self.dir, Child(), args,
+                                         types.SimpleNamespace(start=Child)))
 
 
 if __name__ == "__main__":
