@@ -233,26 +233,52 @@ client_take_made_fd(struct context *ctx, const char *unmake, uint32_t handle)
 	return client_fail(EMFILE, "the channel's descriptor did not arrive");
 }
 
-int
-client_take_channel(struct context *ctx, const char *unmake, uint32_t handle, int *event_fd)
+/*
+ * The kernel counts the sets that a file is in by way of other sets: of one file, 500 may be in one
+ * more set, 100 in two, 50 in three. It refuses what the application adds beyond that.
+ */
+#define ENDS_WATCHED 48
+
+static int
+watch(struct context *ctx, int events)
 {
 	struct epoll_event event = { .events = EPOLLIN }, end = { .events = EPOLLRDHUP };
-	const int events = client_take_made_fd(ctx, unmake, handle);
-	int fd;
+	const int fd = epoll_create1(EPOLL_CLOEXEC);
 
-	if (events < 0)
-		return events;
-	fd = epoll_create1(EPOLL_CLOEXEC);
 	if (fd >= 0 && epoll_ctl(fd, EPOLL_CTL_ADD, events, &event) == 0 &&
 		epoll_ctl(fd, EPOLL_CTL_ADD, ctx->line.fd, &end) == 0) {
-		*event_fd = events;
+		ctx->ends++;
 		return fd;
 	}
 	if (fd >= 0)
 		close(fd);
+	return -1;
+}
+
+int
+client_take_channel(struct context *ctx, const char *unmake, uint32_t handle, int *event_fd)
+{
+	const int events = client_take_made_fd(ctx, unmake, handle);
+	int fd = events;
+
+	if (events >= 0 && ctx->ends < ENDS_WATCHED)
+		fd = watch(ctx, events);
+	*event_fd = events;
+	if (fd >= 0 || events < 0)
+		return fd;
 	close(events);
 	client_call(ctx, unmake, json_pack("{s:I}", "handle", (json_int_t)handle), -1, NULL);
 	return client_fail(EMFILE, "no descriptor for the channel");
+}
+
+void
+client_close_channel(struct context *ctx, int fd, int event_fd)
+{
+	if (fd != event_fd) {
+		ctx->ends--;
+		close(fd);
+	}
+	close(event_fd);
 }
 
 int

@@ -44,10 +44,9 @@ rl_create_comp_channel(struct rl_context *pub, struct rl_comp_channel **out)
 }
 
 void
-client_channel_free(struct channel *ch)
+client_channel_free(struct context *ctx, struct channel *ch)
 {
-	close(ch->pub.fd);
-	close(ch->event_fd);
+	client_close_channel(ctx, ch->pub.fd, ch->event_fd);
 	free(ch);
 }
 
@@ -63,8 +62,8 @@ rl_destroy_comp_channel(struct rl_comp_channel *pub)
 		return rc;
 	client_lock(ctx);
 	TAILQ_REMOVE(&ctx->channels, ch, all);
+	client_channel_free(ctx, ch);
 	client_unlock(ctx);
-	client_channel_free(ch);
 	return 0;
 }
 

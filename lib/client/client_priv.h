@@ -220,6 +220,7 @@ struct context {
 	size_t presence_len;
 	bool few_cpus; /* not one for each of a worker and two ends */
 	int wake_fd;   /* a write wakes the workers that sleep; -1: nothing does */
+	uint32_t ends; /* channels that watch the connection's end */
 	struct rl_device_attr limits;
 	struct port *ports;
 	int event_fd;
@@ -287,9 +288,12 @@ int client_take_fd(struct context *ctx);
 int client_take_made_fd(struct context *ctx, const char *unmake, uint32_t handle);
 /**
  * The same of a channel's eventfd. @return a descriptor for those who poll: readable when there are
- * events, and for good when the dataplane is gone. Or -EMFILE.
+ * events, and for good when the dataplane is gone; of the channels beyond the first 48 it is the
+ * eventfd itself, which does not tell of the end. Or -EMFILE.
  */
 int client_take_channel(struct context *ctx, const char *unmake, uint32_t handle, int *event_fd);
+/** Close both. */
+void client_close_channel(struct context *ctx, int fd, int event_fd);
 /** The same as client_call() for {"handle": n} and no answer; takes the lock. */
 int client_call_handle(struct context *ctx, const char *method, uint32_t handle);
 
@@ -397,8 +401,8 @@ void client_qp_free(struct qp *qp);
  * @return 0, -EAGAIN, or -EIO: the dataplane is gone.
  */
 int client_fd_wait(struct context *ctx, int fd, int shown);
-/** It is on no list any more. */
-void client_channel_free(struct channel *ch);
+/** It is on no list any more. Under the lock. */
+void client_channel_free(struct context *ctx, struct channel *ch);
 /** Free what is left; the connection is closed. */
 void client_free_cqs(struct context *ctx);
 /** The same of connections. */

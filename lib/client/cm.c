@@ -58,8 +58,7 @@ free_channel(struct context *ctx, struct cm_channel *ch)
 {
 	client_cm_free_waiting(ch);
 	TAILQ_REMOVE(&ctx->cm_channels, ch, all);
-	close(ch->pub.fd);
-	close(ch->event_fd);
+	client_close_channel(ctx, ch->pub.fd, ch->event_fd);
 	free(ch);
 }
 

@@ -375,6 +375,6 @@ client_free_cqs(struct context *ctx)
 	}
 	while ((ch = TAILQ_FIRST(&ctx->channels)) != NULL) {
 		TAILQ_REMOVE(&ctx->channels, ch, all);
-		client_channel_free(ch);
+		client_channel_free(ctx, ch);
 	}
 }

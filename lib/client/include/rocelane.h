@@ -220,7 +220,8 @@ int rl_dereg_mr(struct rl_mr *mr);
 
 /**
  * Make a channel for events of CQs; channel->fd may be polled. It is readable when there is an
- * event, and when the dataplane is gone. @return 0, or -errno.
+ * event, and when the dataplane is gone; of that the first 48 channels of a context tell, those of
+ * connections included: the kernel lets one file be in no more sets of sets. @return 0, or -errno.
  */
 int rl_create_comp_channel(struct rl_context *ctx, struct rl_comp_channel **channel);
 /** @return -EBUSY: a CQ uses it. */
