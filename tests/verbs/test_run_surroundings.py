@@ -231,17 +231,17 @@ class OtherLibrary(Runs):
 
 # It says which signals came, and ends with SIGTERM, or when none comes any more.
 SAYS_SIGNALS = """
-import os, signal, threading
-threading.Timer(60, os._exit, (6,)).start()
-def said(number, frame):
-    os.write(1, (signal.Signals(number).name + "\\n").encode())
-    if number == signal.SIGTERM:
-        os._exit(5)
-for name in ("HUP", "INT", "QUIT", "USR1", "USR2", "ALRM", "TERM"):
-    signal.signal(getattr(signal, "SIG" + name), said)
+import os, signal
+them = {getattr(signal, "SIG" + n) for n in ("HUP", "INT", "QUIT", "USR1", "USR2", "ALRM", "TERM")}
+signal.pthread_sigmask(signal.SIG_BLOCK, them)
 os.write(1, b"ready\\n")
 while True:
-    signal.pause()
+    came = signal.sigtimedwait(them, 60)
+    if came is None:
+        os._exit(6)
+    os.write(1, (signal.Signals(came.si_signo).name + "\\n").encode())
+    if came.si_signo == signal.SIGTERM:
+        os._exit(5)
 """
 
 
