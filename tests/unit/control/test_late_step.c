@@ -150,10 +150,11 @@ a_late_reset(void **state UNUSED)
 
 	bring_to("RTR");
 	json_decref(rpc_ok("post_recv", "{\"qp_num\":17,\"wrs\":[{\"wr_id\":1,\"sg_list\":[]}]}"));
+	assert_true(admin_find(&fake.c->admin, 17)->attr.path_resolved);
 	late("\"qp_state\":\"RESET\"");
 	fake_hear_again();
 	assert_state("RESET");
-	assert_null(admin_find(&fake.c->admin, 17)->link.neigh);
+	assert_false(admin_find(&fake.c->admin, 17)->attr.path_resolved);
 	modify(TO_INIT);
 	json_decref(rpc_ok("post_recv", "{\"qp_num\":17,\"wrs\":[{\"wr_id\":2,\"sg_list\":[]}]}"));
 	modify("\"qp_state\":\"ERR\"");
