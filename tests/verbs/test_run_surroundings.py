@@ -229,6 +229,7 @@ class OtherLibrary(Runs):
         self.assertEqual("", self.finds("/nowhere", "ib_write_bw --version"))
 
 
+NAMES = ["SIGHUP", "SIGINT", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGALRM", "SIGTERM"]
 # It says which signals came, and ends with SIGTERM, or when none comes any more.
 SAYS_SIGNALS = """
 import os, signal
@@ -291,6 +292,13 @@ class Planes(Runs):
 class Signals(Runs):
     """Who sends rocelane-run a signal means the program."""
 
+    def setUp(self):
+        super().setUp()
+        # What is ignored stays so, and nohup and a shell's & have some ignored.
+        for name in NAMES:
+            was = signal.signal(getattr(signal, name), signal.SIG_DFL)
+            self.addCleanup(signal.signal, getattr(signal, name), was)
+
     def sent(self, proc, out, send):
         """What the program said, line by line, until it ended."""
         self.addCleanup(proc.kill)      # nothing but our wait is left if a signal was lost
@@ -303,10 +311,9 @@ class Signals(Runs):
         return heard
 
     def test_reach_the_program(self):
-        names = ["SIGHUP", "SIGINT", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGALRM", "SIGTERM"]
         proc = self.start("-p", "python3", "-c", SAYS_SIGNALS)
-        self.assertEqual(names, self.sent(proc, proc.stdout, [
-            lambda n=n: proc.send_signal(getattr(signal, n)) for n in names]))
+        self.assertEqual(NAMES, self.sent(proc, proc.stdout, [
+            lambda n=n: proc.send_signal(getattr(signal, n)) for n in NAMES]))
         self.assertEqual("", proc.communicate()[1])
 
     def test_of_a_terminal_come_once(self):
