@@ -19,7 +19,7 @@ admin_init(struct admin *adm)
 {
 	TAILQ_INIT(&adm->mcasts);
 	TAILQ_INIT(&adm->unwanted);
-	STAILQ_INIT(&adm->owed);
+	TAILQ_INIT(&adm->owed);
 	memset(adm->mcasts_left, true, sizeof(adm->mcasts_left));
 	adm->slots = calloc(adm->env->w.qps->entries, sizeof(adm->slots[0]));
 	return adm->slots != NULL ? 0 : -ENOMEM;

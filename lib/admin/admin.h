@@ -113,6 +113,7 @@ struct admin_qp {
 	bool doomed;                        /* destroyed while held: freed with the last hold */
 	bool unwanted;                      /* admin_end_later() */
 	TAILQ_ENTRY(admin_qp) of_unwanted;  /* ... among those */
+	TAILQ_ENTRY(admin_qp) of_owed;      /* who is owed something */
 	uint16_t mcasts_n;                  /* admin_mcast.h: groups that it is a member of */
 	struct admin_ahs *ahs; /* admin_ah.h: where the operator's posts to it go, or NULL */
 };
@@ -159,7 +160,7 @@ struct admin {
 	struct log_rate told_mcasts;
 	TAILQ_HEAD(, admin_qp) unwanted; /* admin_end_later() */
 	ns_t unwanted_at;                /* not tried again before */
-	STAILQ_HEAD(, admin_owed) owed;  /* admin_owed.c */
+	TAILQ_HEAD(, admin_qp) owed;     /* admin_owed.c */
 	uint32_t fold_at;                /* admin_fold_poll(): the next slot */
 	uint32_t fold_left;              /* slots that it has still to look at */
 	uint32_t worker_qps[ENV_MAX_WORKERS];

@@ -1,34 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a worker could not be told of a QP, its queue being full: it is told when there is room. */
 #include <errno.h>
-#include <stdlib.h>
+#include <string.h>
 
 #include "ask.h"
-#include "log.h"
 #include "admin.h"
 
 #define OWED_TURN 16 /* QPs that are looked at in a turn */
 
-struct admin_owed {
-	STAILQ_ENTRY(admin_owed) all;
-	struct admin_qp *rec;
-};
-
 void
 admin_owe(struct admin *adm, struct admin_qp *rec, uint8_t what)
 {
-	struct admin_owed *o = rec->owed == 0 ? malloc(sizeof(*o)) : NULL;
-
-	if (rec->owed == 0 && o == NULL) {
-		log_error("QP %u: worker %u takes no messages, and there is no memory to tell it "
-			  "later",
-			rec->qpn, rec->worker);
-		return;
-	}
-	if (o != NULL) {
-		o->rec = rec;
-		STAILQ_INSERT_TAIL(&adm->owed, o, all);
-	}
+	if (rec->owed == 0)
+		TAILQ_INSERT_TAIL(&adm->owed, rec, of_owed);
 	rec->owed |= what;
 }
 
@@ -74,31 +58,25 @@ pay(struct admin *adm, struct admin_qp *rec, uint8_t one)
 void
 admin_owed_forget(struct admin *adm, struct admin_qp *rec)
 {
-	struct admin_owed *o;
-
-	STAILQ_FOREACH (o, &adm->owed, all)
-		if (o->rec == rec)
-			break;
-	if (o == NULL)
+	if (rec->owed == 0)
 		return;
-	STAILQ_REMOVE(&adm->owed, o, admin_owed, all);
-	free(o);
+	TAILQ_REMOVE(&adm->owed, rec, of_owed);
+	memset(&rec->of_owed, 0, sizeof(rec->of_owed)); /* admin_fold() compares bytes */
 	rec->owed = 0;
 }
 
 void
 admin_owed_forgive(struct admin *adm, struct admin_qp *rec, uint8_t what)
 {
-	if (rec->owed == 0)
-		return;
-	rec->owed &= (uint8_t)~what;
-	if (rec->owed == 0)
+	if ((rec->owed & ~what) == 0)
 		admin_owed_forget(adm, rec);
+	else
+		rec->owed &= (uint8_t)~what;
 }
 
 /* While a worker has not answered nobody knows whose the QP is; ADOPT is what it waits for then. */
-static bool
-settle(struct admin *adm, struct admin_qp *rec)
+bool
+admin_owed_settle(struct admin *adm, struct admin_qp *rec)
 {
 	const uint8_t may = rec->pending ? ADMIN_OWED_ADOPT : UINT8_MAX;
 
@@ -107,20 +85,9 @@ settle(struct admin *adm, struct admin_qp *rec)
 			continue;
 		if (!pay(adm, rec, one))
 			return false;
-		rec->owed &= (uint8_t)~one;
+		admin_owed_forgive(adm, rec, one);
 	}
 	return rec->owed == 0;
-}
-
-bool
-admin_owed_settle(struct admin *adm, struct admin_qp *rec)
-{
-	if (rec->owed == 0)
-		return true;
-	if (!settle(adm, rec))
-		return false;
-	admin_owed_forget(adm, rec);
-	return true;
 }
 
 uint32_t
@@ -128,16 +95,15 @@ admin_owed_poll(struct admin *adm)
 {
 	uint32_t n = 0;
 
-	for (uint32_t looks = 0; looks < OWED_TURN && !STAILQ_EMPTY(&adm->owed); looks++) {
-		struct admin_owed *o = STAILQ_FIRST(&adm->owed);
+	for (uint32_t looks = 0; looks < OWED_TURN && !TAILQ_EMPTY(&adm->owed); looks++) {
+		struct admin_qp *rec = TAILQ_FIRST(&adm->owed);
 
-		STAILQ_REMOVE_HEAD(&adm->owed, all);
-		if (settle(adm, o->rec)) {
-			free(o);
+		if (admin_owed_settle(adm, rec)) {
 			n++;
-		} else {
-			STAILQ_INSERT_TAIL(&adm->owed, o, all);
+			continue;
 		}
+		TAILQ_REMOVE(&adm->owed, rec, of_owed);
+		TAILQ_INSERT_TAIL(&adm->owed, rec, of_owed);
 	}
 	return n;
 }

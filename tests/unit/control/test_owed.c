@@ -8,6 +8,17 @@
 #include "connect_priv.h"
 #include "control_state.h"
 
+extern void *__real_malloc(size_t n);
+void *__wrap_malloc(size_t n);
+
+static bool no_memory;
+
+void *
+__wrap_malloc(size_t n)
+{
+	return no_memory ? NULL : __real_malloc(n);
+}
+
 static const char to_1[] = "{\"qp_num\":17,\"worker\":1}";
 static const char to_0[] = "{\"qp_num\":17,\"worker\":0}";
 
@@ -100,6 +111,8 @@ what_is_gone_is_owed_nothing(void **state UNUSED)
 	assert_int_equal(fake.seen_by[0][MBOX_QP_POSTED], 0);
 }
 
+static bool starves; /* from then on there is no memory */
+
 static void
 fill_both_before_the_adopt(void)
 {
@@ -108,6 +121,7 @@ fill_both_before_the_adopt(void)
 	} else {
 		fill(0);
 		fill(1);
+		no_memory = starves;
 	}
 }
 
@@ -122,12 +136,9 @@ fill_1_and_both_later(void)
 	}
 }
 
-/* The old owner has let go of it, and nobody can be told to take it: the old one does, later. */
 static void
-no_owner_can_be_told(void **state UNUSED)
+the_old_owner_has_it_again(void)
 {
-	fake.hook = fill_1_and_both_later;
-	assert_int_equal(rpc_code("qp_modify", to_1), REFUSED(EBUSY));
 	assert_int_equal(fake.seen[MBOX_QP_ADOPT], 0);
 	assert_int_equal(rpc_code("qp_modify", to_1), REFUSED(EBUSY));
 	all_hear_again();
@@ -136,6 +147,29 @@ no_owner_can_be_told(void **state UNUSED)
 	assert_int_equal(fake.seen_by[1][MBOX_QP_UNPARK], 1);
 	json_decref(rpc_ok("qp_modify", to_1));
 	assert_int_equal(fake.seen_by[1][MBOX_QP_ADOPT], 1);
+}
+
+/* The old owner has let go of it, and nobody can be told to take it: the old one does, later. */
+static void
+no_owner_can_be_told(void **state UNUSED)
+{
+	fake.hook = fill_1_and_both_later;
+	assert_int_equal(rpc_code("qp_modify", to_1), REFUSED(EBUSY));
+	the_old_owner_has_it_again();
+}
+
+static void
+no_owner_can_be_told_and_no_memory_is_left(void **state UNUSED)
+{
+	struct refusal r;
+	int rc;
+
+	fake.hook = fill_1_and_both_later;
+	starves = true;
+	rc = admin_move(&fake.c->admin, admin_find(&fake.c->admin, 17), 1, &r);
+	starves = no_memory = false;
+	assert_int_equal(rc, -EBUSY);
+	the_old_owner_has_it_again();
 }
 
 /* The same, where the old owner was late. */
@@ -226,6 +260,7 @@ main(void)
 		WITH_QP(a_receive_that_was_posted_in_ERR),
 		WITH_QP(what_is_gone_is_owed_nothing),
 		WITH_QP(no_owner_can_be_told),
+		WITH_QP(no_owner_can_be_told_and_no_memory_is_left),
 		WITH_QP(no_owner_can_be_told_later),
 		WITH_QP(a_worker_that_is_not_told_of_the_end),
 		WITH_QP(an_end_of_a_connection),
