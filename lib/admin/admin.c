@@ -381,12 +381,19 @@ admin_fail(struct admin *adm, struct admin_qp *rec, struct refusal *r)
 	if (rec->pending || admin_state(rec) == QPS_RESET || admin_state(rec) == QPS_ERR)
 		return 0;
 	rc = admin_modify(adm, rec, &m, r);
-	if (rc != -EBUSY || rec->pending || !may_fail(rec))
+	if (rc == 0)
+		return 0;
+	/* A late worker has the step already, or one before it: admin_answered() looks again. */
+	rec->err_missed = rec->pending;
+	if (rec->pending)
+		return 0;
+	if (!may_fail(rec))
 		return rc;
 	admin_owe(adm, rec, ADMIN_OWED_ERR);
 	return 0;
 }
 
+/* ask_send() and ask_try() copy the attributes: the worker never looks at the record's. */
 static struct ask_request
 to_err(struct admin_qp *rec)
 {

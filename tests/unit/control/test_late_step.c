@@ -5,6 +5,7 @@
 #include "admin.h"
 #include "connect_priv.h"
 #include "control_state.h"
+#include "log.h"
 
 #define OTHER_AH "\"ah_attr\":{\"dest_ip\":\"10.0.0.9\"}"
 
@@ -181,6 +182,42 @@ a_connection_that_ends_amid_a_late_step(void **state UNUSED)
 	assert_state("RESET");
 }
 
+static uint32_t not_to_err;
+
+static void
+count_not_to_err(void *ctx UNUSED, enum log_level level UNUSED, const char *line)
+{
+	not_to_err += strstr(line, "does not go to ERR") != NULL;
+}
+
+static void
+sink_nothing(void *ctx UNUSED, enum log_level level UNUSED, const char *line UNUSED)
+{
+}
+
+static void
+its_connection_is_over(void)
+{
+	struct connect_conn cc = { .id = 1, .qpn = 17 };
+
+	not_to_err = 0;
+	log_set_sink(count_not_to_err, NULL);
+	connect_qp_down(&fake.c->connect, &cc);
+	log_set_sink(sink_nothing, NULL);
+}
+
+/* It has the order, and is late: nothing else is said of it. */
+static void
+a_connection_whose_end_is_answered_late(void **state UNUSED)
+{
+	bring_to("RTR");
+	fake_be_deaf();
+	its_connection_is_over();
+	assert_int_equal(not_to_err, 0);
+	fake_hear_again();
+	assert_state("ERR");
+}
+
 /* It hears the next MODIFY yet, and no more. */
 static void
 be_deaf_behind_the_modify(void)
@@ -237,6 +274,22 @@ a_connection_that_ends_amid_a_late_detach(void **state UNUSED)
 	assert_state("INIT");
 }
 
+/* The same once nobody has it: who is to take it is late, and the order follows. */
+static void
+a_connection_whose_end_begins_with_a_late_attach(void **state UNUSED)
+{
+	bring_to("INIT");
+	fake_be_deaf();
+	assert_int_equal(rpc_code("qp_destroy", "{\"qp_num\":17}"), REFUSED(ETIMEDOUT));
+	fake_hear_again();
+	assert_false(admin_find(&fake.c->admin, 17)->attached);
+	fake_be_deaf();
+	its_connection_is_over();
+	assert_int_equal(not_to_err, 0);
+	fake_hear_again();
+	assert_state("ERR");
+}
+
 /* What was sent is carried out: the record says so at once, or nobody would turn it off again. */
 static void
 a_trace_that_begins_late(void **state UNUSED)
@@ -272,6 +325,8 @@ main(void)
 		WITH_FAKE(a_new_path_that_is_refused_late),
 		WITH_FAKE(a_late_reset),
 		WITH_FAKE(a_connection_that_ends_amid_a_late_step),
+		WITH_FAKE(a_connection_whose_end_is_answered_late),
+		WITH_FAKE(a_connection_whose_end_begins_with_a_late_attach),
 		WITH_FAKE(a_connection_that_ends_amid_a_late_reset),
 		WITH_FAKE(a_connection_that_ends_amid_a_late_detach),
 		WITH_FAKE(a_trace_that_begins_late),
