@@ -156,8 +156,8 @@ struct admin {
 	uint32_t qps_n;
 	TAILQ_HEAD(, admin_mcast) mcasts; /* admin_mcast.h */
 	bool mcasts_left[CONF_MAX_PORTS]; /* since the device was told, or it never was */
-	ns_t mcasts_at;                   /* devices that have refused are not told before */
-	struct log_rate told_mcasts;
+	ns_t mcasts_at[CONF_MAX_PORTS];   /* a device that has refused is not told before */
+	struct log_rate told_mcasts[CONF_MAX_PORTS];
 	TAILQ_HEAD(, admin_qp) unwanted; /* admin_end_later() */
 	ns_t unwanted_at;                /* not tried again before */
 	TAILQ_HEAD(, admin_qp) owed;     /* admin_owed.c */

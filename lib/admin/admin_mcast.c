@@ -297,7 +297,7 @@ tell_device(struct admin *adm, uint32_t port)
 	const int rc = filter(adm, (int16_t)port);
 
 	if (rc != 0)
-		log_rated(&adm->told_mcasts, adm->env->now, LOG_WARN,
+		log_rated(&adm->told_mcasts[port], adm->env->now, LOG_WARN,
 			"port \"%s\": its device does not take the MACs of its multicast groups, and "
 			"may not let in what is sent to them: %s",
 			adm->env->w.conf->ports[port].name, strerror(-rc));
@@ -307,13 +307,13 @@ tell_device(struct admin *adm, uint32_t port)
 void
 admin_mcast_poll(struct admin *adm)
 {
-	if (adm->env->now < adm->mcasts_at)
-		return;
 	for (uint32_t i = 0; i < adm->env->w.conf->n_ports; i++) {
-		if (adm->mcasts_left[i] && !tell_device(adm, i))
-			adm->mcasts_at = adm->env->now + AGAIN_NS;
-		else
+		if (!adm->mcasts_left[i] || adm->env->now < adm->mcasts_at[i])
+			continue;
+		if (tell_device(adm, i))
 			adm->mcasts_left[i] = false;
+		else
+			adm->mcasts_at[i] = adm->env->now + AGAIN_NS;
 	}
 }
 

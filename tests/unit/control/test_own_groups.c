@@ -26,7 +26,7 @@ static const uint8_t group[16] = { 0xff, 2, [11] = 1, 0xff, 0, 0, 1 };
 static struct {
 	uint8_t mac[MACS][6];
 	uint32_t n, calls, port;
-	int refuse; /* rc */
+	int refuse[2]; /* rc, for each port */
 } told;
 
 static int
@@ -37,7 +37,7 @@ port_groups(void *ctx UNUSED, uint32_t port, uint8_t (*macs)[6], uint32_t n)
 	told.n = n;
 	told.port = port;
 	told.calls++;
-	return told.refuse;
+	return told.refuse[port];
 }
 
 static bool
@@ -86,12 +86,15 @@ the_device_lets_them_in(void **state UNUSED)
 	fake_stop();
 }
 
-static uint32_t lines;
+static uint32_t lines, lines_of_p1;
 
 static void
 count_lines(void *ctx UNUSED, enum log_level level, const char *line)
 {
-	lines += level <= LOG_WARN && strstr(line, "multicast") != NULL;
+	const bool is_one = level <= LOG_WARN && strstr(line, "multicast") != NULL;
+
+	lines += is_one;
+	lines_of_p1 += is_one && strstr(line, "\"p1\"") != NULL;
 }
 
 static void
@@ -104,7 +107,7 @@ static void
 a_device_that_refuses_them(void **state UNUSED)
 {
 	memset(&told, 0, sizeof(told));
-	told.refuse = -EIO;
+	told.refuse[0] = -EIO;
 	fake_wire_groups = port_groups;
 	fake_start(NULL);
 	fake_wire_groups = NULL;
@@ -116,18 +119,47 @@ a_device_that_refuses_them(void **state UNUSED)
 	assert_int_equal(lines, 1);
 	turn_after(TIME_NS_PER_S);
 	assert_int_equal(told.calls, 2);
-	told.refuse = 0;
+	told.refuse[0] = 0;
 	for (unsigned int i = 0; i < 8; i++)
 		turn_after(TIME_NS_PER_S);
 	assert_int_equal(told.calls, 3);
 	/* What it cannot do it is not asked for again. */
-	told.refuse = -ENOTSUP;
+	told.refuse[0] = -ENOTSUP;
 	fake.c->admin.mcasts_left[0] = true;
 	lines = 0;
 	for (unsigned int i = 0; i < 8; i++)
 		turn_after(TIME_NS_PER_S);
 	assert_int_equal(told.calls, 4);
 	assert_int_equal(lines, 1);
+	log_set_sink(sink_nothing, NULL);
+	fake_stop();
+}
+
+/* One that refuses each second: another port's device is told at once, and spoken of. */
+static void
+devices_that_refuse_them(void **state UNUSED)
+{
+	memset(&told, 0, sizeof(told));
+	told.refuse[0] = -EIO;
+	fake_wire_groups = port_groups;
+	fake_start("{\"version\":1,\"lcores\":{\"control\":0,\"workers\":[1,2]},\"ports\":["
+		   "{\"name\":\"p0\",\"device\":\"net_ring0\",\"ipv4\":\"10.0.0.1\"},"
+		   "{\"name\":\"p1\",\"device\":\"net_ring1\",\"ipv4\":\"10.0.1.1\"}]}");
+	fake_wire_groups = NULL;
+	turn_after(0);
+	assert_int_equal(told.calls, 2);
+	fake.c->admin.mcasts_left[1] = true; /* as when a group is left */
+	turn_after(0);
+	assert_int_equal(told.calls, 3);
+	assert_int_equal(told.port, 1);
+	for (unsigned int i = 0; i < 16; i++)
+		turn_after(TIME_NS_PER_S);
+	lines_of_p1 = 0;
+	log_set_sink(count_lines, NULL);
+	fake.c->admin.mcasts_left[1] = true;
+	told.refuse[1] = -EIO;
+	turn_after(0);
+	assert_int_equal(lines_of_p1, 1);
 	log_set_sink(sink_nothing, NULL);
 	fake_stop();
 }
@@ -183,6 +215,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_device_lets_them_in),
 		cmocka_unit_test(a_device_that_refuses_them),
+		cmocka_unit_test(devices_that_refuse_them),
 		cmocka_unit_test_setup_teardown(
 			solicited_nodes_are_told_of, fake_setup, fake_teardown),
 	};
