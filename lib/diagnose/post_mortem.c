@@ -180,28 +180,30 @@ tell_left_out(struct failed_lines *l)
 
 	if (l->left_out == 0)
 		return;
-	failed_owner_text(&l->owner, owner, sizeof(owner));
+	failed_owner_text(&l->last_left_out, owner, sizeof(owner));
 	log_warn("%u more QPs failed, the last of %s: rocelanectl qp post-mortem", l->left_out,
 		owner);
 	l->left_out = 0;
 }
 
+/*
+ * A user who has no place gets that of who was quiet for longest, with what is left of its lines:
+ * users who take turns have no more lines than there are places for.
+ */
 static struct failed_lines *
 lines_of(struct post_mortem *p, const struct failed_owner *o)
 {
 	struct failed_lines *l = &p->lines[0];
 
 	for (uint32_t i = 0; i < p->lines_n; i++) {
-		if (user_of(&p->lines[i].owner) == user_of(o))
+		if (user_of(&p->lines[i].user) == user_of(o))
 			return &p->lines[i];
 		if (p->lines[i].full_at < l->full_at)
-			l = &p->lines[i]; /* who was quiet for longest */
+			l = &p->lines[i];
 	}
 	if (p->lines_n < FAILED_USERS)
 		l = &p->lines[p->lines_n++];
-	else
-		tell_left_out(l);
-	*l = (struct failed_lines){ 0 };
+	l->user = *o;
 	return l;
 }
 
@@ -210,7 +212,6 @@ may_write(struct diagnose *dg, const struct failed_owner *o)
 {
 	struct failed_lines *l = lines_of(&dg->post_mortem, o);
 
-	l->owner = *o;
 	if (l->full_at < dg->env->now)
 		l->full_at = dg->env->now;
 	if (l->full_at < dg->env->now + LINES_AT_ONCE * LINE_EVERY) {
@@ -218,6 +219,7 @@ may_write(struct diagnose *dg, const struct failed_owner *o)
 		return true;
 	}
 	l->left_out++;
+	l->last_left_out = *o;
 	if (!dg->post_mortem.untold)
 		dg->post_mortem.tell_at = dg->env->now + TELL_EVERY;
 	dg->post_mortem.untold = true;

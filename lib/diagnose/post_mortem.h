@@ -61,8 +61,9 @@ struct failed_qp {
 
 /** One user's lines in the log: so many at once, then one in a while; the rest is counted. */
 struct failed_lines {
-	struct failed_owner owner; /* the last one; only its user counts */
-	ns_t full_at;              /* when it may write as many at once again as ever */
+	struct failed_owner user;          /* one of its applications */
+	struct failed_owner last_left_out; /* of those left out */
+	ns_t full_at;                      /* when it may write as many at once again as ever */
 	uint32_t left_out;
 };
 #define FAILED_USERS 16 /* that have lines of their own at a time */

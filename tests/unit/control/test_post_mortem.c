@@ -199,6 +199,46 @@ no_failure_is_left_out_of_the_log(void **state UNUSED)
 	log_set_sink(NULL, NULL);
 }
 
+/* ... and who take turns, each as it was forgotten, write no more than those have. */
+static void
+many_users_in_turn(void **state UNUSED)
+{
+	json_decref(rpc_ok("qp_create", qp17));
+	log_set_sink(sink, NULL);
+	lines = 0;
+	for (uint32_t i = 0; i < 640 * (FAILED_USERS + 1); i++) {
+		struct owner cl = application(i % (FAILED_USERS + 1), 100 + i % (FAILED_USERS + 1));
+
+		fail_as(&cl, i);
+	}
+	assert_in_range(lines, FAILED_USERS, 20 * FAILED_USERS);
+	lines = 0;
+	fake.c->env.now += 2 * TIME_NS_PER_S;
+	post_mortem_poll(&fake.c->diagnose);
+	assert_in_range(lines, 1, FAILED_USERS);
+	log_set_sink(NULL, NULL);
+}
+
+/* Whose lines were left out is told, not who has the place by then. */
+static void
+a_place_changes_hands(void **state UNUSED)
+{
+	json_decref(rpc_ok("qp_create", qp17));
+	for (uint32_t u = 0; u <= FAILED_USERS; u++) {
+		struct owner cl = application(u, 100 + u);
+
+		for (uint32_t i = 0; i < (u == 0 ? 100 : 1); i++)
+			fail_as(&cl, i);
+		fake.c->env.now += u == 0 ? 4 * TIME_NS_PER_S : 0;
+	}
+	log_set_sink(sink, NULL);
+	lines = 0;
+	post_mortem_poll(&fake.c->diagnose);
+	assert_int_equal(lines, 1);
+	assert_non_null(strstr(line, "84 more QPs failed, the last of client 0 "));
+	log_set_sink(NULL, NULL);
+}
+
 /* The QP was reset before the message came: what the message has is kept. */
 static void
 from_the_message_alone(void **state UNUSED)
@@ -270,6 +310,8 @@ main(void)
 		WITH_FAKE(shares_are_equal),
 		WITH_FAKE(lines_have_a_limit),
 		WITH_FAKE(no_failure_is_left_out_of_the_log),
+		WITH_FAKE(many_users_in_turn),
+		WITH_FAKE(a_place_changes_hands),
 		WITH_FAKE(from_the_message_alone),
 		WITH_FAKE(a_worker_that_has_no_part),
 	};
