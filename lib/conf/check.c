@@ -86,9 +86,6 @@ conf_check_mr(void *obj, enum conf_mode mode UNUSED, struct conf_errors *err)
 			mr->addr, mr->length, UINT64_MAX - mr->length);
 	if (fault != NULL)
 		conf_fault(err, "access", "%s", fault);
-	if ((mr->access & ACCESS_ZERO_BASED) != 0 && (mr->given & CONF_MR_ADDR) != 0 &&
-		mr->addr != 0)
-		conf_fault(err, "addr", "goes without ZERO_BASED: the first byte is address 0");
 }
 
 /* Keys of an SRQ of type XRC (XRC-09). */

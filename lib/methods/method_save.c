@@ -199,8 +199,12 @@ objects_save(struct methods *ctx, struct conf *out)
 			memcpy(out->xrcds[out->n_xrcds++].name, o->name, sizeof(o->name));
 	}
 	TAILQ_FOREACH (o, &ctx->objects->mrs.all, all) {
-		if (!owner_is_name(o->name))
-			out->mrs[out->n_mrs++] = ((const struct object_mr *)(const void *)o)->conf;
+		const struct object_mr *mr = (const struct object_mr *)(const void *)o;
+
+		if (owner_is_name(o->name))
+			continue;
+		out->mrs[out->n_mrs] = mr->conf;
+		out->mrs[out->n_mrs++].addr = mr->addr; /* also while it is ZERO_BASED */
 	}
 	TAILQ_FOREACH (o, &ctx->objects->srqs.all, all) {
 		if (!owner_is_name(o->name))

@@ -189,6 +189,32 @@ an_alternate_path_that_was_not_taken(void **state UNUSED)
 	fake_stop();
 }
 
+/* Peers know the address at which it begins without ZERO_BASED. */
+static void
+a_region_that_is_zero_based_for_now(void **state UNUSED)
+{
+	char *text;
+	json_t *v;
+
+	fake_start(TWO_PORTS);
+	json_decref(rpc_ok("mr_register",
+		"{\"name\":\"mr0\",\"pd\":\"pd0\",\"length\":4096,\"addr\":1048576}"));
+	json_decref(rpc_ok("mr_rereg", "{\"name\":\"mr0\",\"access\":[\"ZERO_BASED\"]}"));
+	v = saved();
+	text = json_dumps(v, 0);
+	json_decref(v);
+	fake_stop();
+	fake_start(text);
+	free(text);
+	v = rpc_ok("mr_list", NULL);
+	assert_string_equal(text_of(json_array_get(v, 0), "addr"), "0x0");
+	json_decref(v);
+	v = rpc_ok("mr_rereg", "{\"name\":\"mr0\",\"access\":[]}");
+	assert_string_equal(text_of(v, "addr"), "0x100000");
+	json_decref(v);
+	fake_stop();
+}
+
 int
 main(void)
 {
@@ -198,6 +224,7 @@ main(void)
 		cmocka_unit_test(a_failed_one_that_had_no_peer),
 		cmocka_unit_test(a_queue_pair_that_has_moved),
 		cmocka_unit_test(an_alternate_path_that_was_not_taken),
+		cmocka_unit_test(a_region_that_is_zero_based_for_now),
 	};
 
 	return cmocka_run_group_tests(tests, fake_eal, fake_eal_end);
