@@ -10,9 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "conf.h"
 #include "log.h"
 
-enum { BLOCKSZ = 4096, FRAMESZ = 2048, FRAMECNT = 512, ALIGN = 16 }; /* DPDK's defaults */
+enum { BLOCKSZ = 4096, FRAMESZ = 2048, FRAMECNT = 512 }; /* DPDK's defaults */
 
 /* Where the value of ",KEY=" stands in the argument, or NULL. */
 static const char *
@@ -62,13 +63,10 @@ af_packet_framesz(const char *arg)
 {
 	unsigned long frame = value_of(arg, ",framesz=", FRAMESZ);
 	unsigned long block = value_of(arg, ",blocksz=", BLOCKSZ);
-	unsigned long fits = frame;
 
 	if (!is_af_packet(arg) || frame == 0 || block > UINT32_MAX || frame > block)
 		return 0;
-	while (block % fits != 0)
-		fits = fits < block ? (fits / ALIGN + 1) * ALIGN : block;
-	return (uint32_t)fits;
+	return (uint32_t)conf_af_packet_framesz(frame, block);
 }
 
 char *

@@ -484,6 +484,12 @@ uint32_t conf_path_mtu(uint32_t mtu);
 uint32_t conf_datagram_len(uint32_t path_mtu, bool ipv6);
 /** The same as a frame, from the Ethernet header to the ICRC, without the FCS. */
 uint32_t conf_frame_len(uint32_t path_mtu, bool ipv6, bool vlan);
+/**
+ * The framesz of an af_packet device that is taken for this one: the next that divides blocksz, or
+ * its ring would stop behind the first block; blocksz where an mbuf holds none that does. Both are
+ * above 0, framesz at most blocksz.
+ */
+unsigned long conf_af_packet_framesz(unsigned long framesz, unsigned long blocksz);
 /** What is wrong with the i-th of EAL's arguments, for people. @return false: nothing. */
 bool conf_eal_fault(char *const *eal, uint32_t i, char *buf, size_t room);
 /** Entry with this name, or NULL. Cost: linear. */

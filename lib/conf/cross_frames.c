@@ -144,6 +144,27 @@ ring_of(const char *args)
 		value_of(args, ",blocksz=", AF_PACKET_PAGE), value_of(args, ",framecnt=", 512) };
 }
 
+unsigned long
+conf_af_packet_framesz(unsigned long framesz, unsigned long blocksz)
+{
+	while (blocksz % framesz != 0)
+		framesz = framesz < blocksz && framesz < AF_PACKET_MOST
+				  ? (framesz / AF_PACKET_ALIGN + 1) * AF_PACKET_ALIGN
+				  : blocksz;
+	return framesz;
+}
+
+/* The largest that divides the block and fits an mbuf. */
+static unsigned long
+most_that_divides(unsigned long blocksz)
+{
+	unsigned long frame = AF_PACKET_MOST;
+
+	while (blocksz % frame != 0)
+		frame -= AF_PACKET_ALIGN;
+	return frame;
+}
+
 /* What neither DPDK nor the kernel takes: the device would not be there, for reasons of theirs. */
 static bool
 ring_fault(const struct ring *r, const char *device, struct conf_errors *err)
@@ -160,7 +181,13 @@ ring_fault(const struct ring *r, const char *device, struct conf_errors *err)
 		conf_fault(err, NULL,
 			"framesz %lu of %s is larger than its blocksz, %lu: give it blocksz=%u",
 			r->framesz, device, r->blocksz, AF_PACKET_BLOCK);
-	else if (r->blocksz % r->framesz == 0 && r->framecnt < r->blocksz / r->framesz)
+	else if (conf_af_packet_framesz(r->framesz, r->blocksz) > AF_PACKET_MOST)
+		conf_fault(err, NULL,
+			"framesz %lu of %s does not divide its blocksz, %lu, and no larger one that an "
+			"mbuf holds does: lower framesz to %lu",
+			r->framesz, device, r->blocksz, most_that_divides(r->blocksz));
+	else if (r->framecnt == 0 ||
+		 (r->blocksz % r->framesz == 0 && r->framecnt < r->blocksz / r->framesz))
 		conf_fault(err, NULL, "framecnt %lu of %s is less than the %lu frames of one block",
 			r->framecnt, device, r->blocksz / r->framesz);
 	else

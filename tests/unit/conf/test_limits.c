@@ -226,7 +226,16 @@ a_ring_is_one_that_the_kernel_makes(void **state UNUSED)
 			"framesz 4112 of net_af_packet0 is larger than its blocksz, 4096: "
 			"give it blocksz=65536" },
 		{ ",framesz=4112,blocksz=65536", NULL },
-		{ ",blocksz=65536,framesz=65344", NULL },
+		{ ",blocksz=4182016,framesz=65344", NULL },
+		{ ",blocksz=65536,framesz=32768", NULL },
+		{ ",blocksz=65536,framesz=32752", NULL }, /* 32768 is taken */
+		{ ",blocksz=65536,framesz=32784",
+			"framesz 32784 of net_af_packet0 does not divide its blocksz, 65536, and "
+			"no larger one that an mbuf holds does: lower framesz to 32768" },
+		{ ",blocksz=4611686018427387904,framesz=40000", "lower framesz to 32768" },
+		{ ",blocksz=65536,framesz=65344", "lower framesz to 32768" },
+		{ ",blocksz=69632,framesz=40000", "lower framesz to 34816" },
+		{ ",blocksz=65536,framesz=32752,framecnt=0", "framecnt 0 of" },
 		{ ",blocksz=65536,framesz=65360", "at most 65344" },
 		{ ",blocksz=2048",
 			"blocksz 2048 of net_af_packet0 must be a multiple of the page" },
