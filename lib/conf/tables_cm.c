@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The connection manager: who may connect, and how many. */
+#include <string.h>
+
 #include "errors.h"
 #include "table_rows.h"
 
@@ -45,11 +47,14 @@ conf_check_cm_listen(void *obj, enum conf_mode mode UNUSED, struct conf_errors *
 		{ "rq_psn", QP_ATTR_RQ_PSN }, { "sq_psn", QP_ATTR_SQ_PSN } };
 	const struct conf_cm_listen *l = obj;
 	const bool connects = l->ps == CONF_PS_TCP && !conf_errors_within(err, "ps");
+	const bool port_known = !conf_errors_within(err, "port");
 	const uint32_t mark = conf_enter(err, "qp");
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
 		if ((l->qp.given & rows[i].bit) != 0)
 			conf_fault(err, rows[i].key, "each connection gets its own: leave it out");
+	if ((l->qp.given & QP_ATTR_PORT) != 0 && strcmp(l->qp.port, l->port) != 0 && port_known)
+		conf_fault(err, "port", "is the listener's, \"%s\": leave it out", l->port);
 	if (l->qp.qp_state != QPS_RESET)
 		conf_fault(
 			err, "qp_state", "the connection says in which state it is: leave it out");

@@ -100,7 +100,7 @@ static const struct conf_table events_table = P_TABLE(p_cm_events, events_rows, 
 
 /* What each connection's QP is made from. @return false: the error is in the call. */
 static bool
-decode_qp(struct rpc_call *call, const json_t *from, struct conf_qp *qp)
+decode_qp(struct rpc_call *call, const json_t *from, const char *port, struct conf_qp *qp)
 {
 	struct conf_errors err;
 	bool good;
@@ -111,6 +111,10 @@ decode_qp(struct rpc_call *call, const json_t *from, struct conf_qp *qp)
 	if (good && (qp->qp_num != 0 || qp->count != 1 || qp->qp_state != QPS_RESET)) {
 		conf_fault(&err, NULL,
 			"goes without qp_num, qp_state and count: the connection says them");
+		good = false;
+	}
+	if (good && (qp->given & QP_ATTR_PORT) != 0 && strcmp(qp->port, port) != 0) {
+		conf_fault(&err, "port", "is the connection's, \"%s\": leave it out", port);
 		good = false;
 	}
 	if (!good)
@@ -185,7 +189,7 @@ cm_connect_method(struct rpc_call *call)
 	q.port = env_port_named(call->m->env, p->port);
 	if (q.port < 0)
 		return rpc_invalid(call, "port: there is no port \"%s\"", p->port);
-	if (!decode_qp(call, p->qp, &q.qp))
+	if (!decode_qp(call, p->qp, p->port, &q.qp))
 		return -1;
 	if ((q.qp.given & QP_ATTR_AV) != 0)
 		q.ah = q.qp.ah_attr;
@@ -219,9 +223,10 @@ cm_accept_method(struct rpc_call *call)
 	struct conf_qp qp;
 	struct refusal r;
 
-	if ((p->given & GIVEN_QP) != 0 && !decode_qp(call, p->qp, &qp))
-		return -1;
 	cc = connect_find(call->m->connect, p->id, &r);
+	if (cc != NULL && (p->given & GIVEN_QP) != 0 &&
+		!decode_qp(call, p->qp, call->m->env->w.conf->ports[cc->port].name, &qp))
+		return -1;
 	if (cc == NULL ||
 		connect_accept(call->m->connect, cc, (p->given & GIVEN_QP) != 0 ? &qp : NULL,
 			p->private_data.data, p->private_data.len, &r) != 0)

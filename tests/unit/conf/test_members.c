@@ -53,6 +53,12 @@ static const struct {
 	{ UD("") "\"cm\": { \"listen\": [ " LISTEN(
 		  "a", ", \"ps\": \"IB\"") ", " LISTEN_WARNED ", " LISTEN("b", "") " ] }",
 		"/cm/listen/2/service_port", "that of /cm/listen/1" },
+	{ UD("") LISTEN_QP("\"pd\": \"pd0\", \"send_cq\": \"cq0\", \"recv_cq\": \"cq0\", "
+			   "\"port\": \"p0\""),
+		NULL, NULL },
+	{ UD("") LISTEN_QP("\"pd\": \"pd0\", \"send_cq\": \"cq0\", \"recv_cq\": \"cq0\", "
+			   "\"port\": \"p9\""),
+		"/cm/listen/0/qp/port", "is the listener's, \"p0\"" },
 	{ UD("") LISTEN_QP("\"pd\": \"x\", \"send_cq\": \"cq0\", \"recv_cq\": \"cq0\""),
 		"/cm/listen/0/qp/pd", "does not exist" },
 	{ UD("") LISTEN_QP("\"pd\": \"pd0\", \"send_cq\": \"cq0\", \"recv_cq\": \"cq0\", "

@@ -195,6 +195,37 @@ CM_11_no_queue_pair_is_left(void **state UNUSED)
 	json_decref(v);
 }
 
+#define OF_P1 \
+	"{\"qp_type\":\"RC\",\"pd\":\"pd0\",\"send_cq\":\"cq0\",\"recv_cq\":\"cq0\",\"port\":\"p1\"}"
+
+/* A queue pair of another port than its connection is nobody's wish. */
+static void
+a_queue_pair_of_another_port(void **state UNUSED)
+{
+	char params[256];
+	json_t *v;
+
+	assert_int_equal(rpc_code("cm_connect",
+				 "{\"port\":\"p0\",\"dest_ip\":\"10.0.0.9\",\"service_port\":7471,"
+				 "\"qp\":" OF_P1 "}"),
+		-32602);
+	assert_non_null(strstr(rpc_message(), "is the connection's, \"p0\""));
+	assert_int_equal(
+		rpc_code("cm_listen", "{\"name\":\"l0\",\"port\":\"p0\",\"service_port\":7471,"
+				      "\"qp\":" OF_P1 "}"),
+		-32602);
+	json_decref(rpc_ok("cm_listen",
+		"{\"name\":\"l0\",\"port\":\"p0\",\"service_port\":7471,\"accept\":\"ask\","
+		"\"qp\":{\"qp_type\":\"RC\",\"pd\":\"pd0\",\"send_cq\":\"cq0\",\"recv_cq\":\"cq0\"}}"));
+	request(1);
+	v = rpc_ok("cm_events", NULL);
+	snprintf(params, sizeof(params), "{\"id\":%d,\"qp\":" OF_P1 "}",
+		(int)number_of(json_array_get(v, 0), "id"));
+	json_decref(v);
+	assert_int_equal(rpc_code("cm_accept", params), -32602);
+	assert_non_null(strstr(rpc_message(), "is the connection's, \"p0\""));
+}
+
 int
 main(void)
 {
@@ -204,6 +235,7 @@ main(void)
 		WITH_SOCKET(CM_11_no_queue_pair_is_left),
 		WITH_SOCKET(CM_12_a_listener_ends),
 		WITH_SOCKET(CM_12_a_free_port),
+		WITH_SOCKET(a_queue_pair_of_another_port),
 	};
 
 	return cmocka_run_group_tests(tests, group_setup, group_teardown);
