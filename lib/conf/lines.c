@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NONE UINT32_MAX
+#define NONE     UINT32_MAX
+#define CUT_MOST 6 /* bytes of a pointer's room that a key which was cut can leave */
 
 /* Values in the order of the text; a container is followed by what it holds, up to `end`. */
 struct node {
@@ -173,8 +174,9 @@ node_key(const struct lines *l, const struct node *n)
 	return key;
 }
 
+/* @param begins the key may go on behind it. */
 static bool
-key_is(const struct lines *l, const struct node *n, const char *name, size_t len)
+key_is(const struct lines *l, const struct node *n, const char *name, size_t len, bool begins)
 {
 	const char *raw = l->text + n->pos + 1;
 	bool same;
@@ -183,9 +185,10 @@ key_is(const struct lines *l, const struct node *n, const char *name, size_t len
 	if (n->key_len < 2)
 		return false;
 	if (memchr(raw, '\\', n->key_len - 2) == NULL)
-		return n->key_len - 2 == len && memcmp(raw, name, len) == 0;
+		return (begins ? n->key_len - 2 >= len : n->key_len - 2 == len) &&
+		       memcmp(raw, name, len) == 0;
 	key = node_key(l, n);
-	same = key != NULL && strlen(key) == len && memcmp(key, name, len) == 0;
+	same = key != NULL && strncmp(key, name, len) == 0 && (begins || key[len] == '\0');
 	free(key);
 	return same;
 }
@@ -206,14 +209,14 @@ unescape(char *s)
 }
 
 static uint32_t
-child(const struct lines *l, uint32_t parent, const char *step)
+child(const struct lines *l, uint32_t parent, const char *step, bool begins)
 {
 	const bool object = l->v[parent].object;
 	const size_t len = strlen(step);
 	const unsigned long index = strtoul(step, NULL, 10);
 
 	for (uint32_t i = parent + 1; i < l->v[parent].end; i = l->v[i].end) {
-		if (object ? key_is(l, &l->v[i], step, len) : l->v[i].index == index)
+		if (object ? key_is(l, &l->v[i], step, len, begins) : l->v[i].index == index)
 			return i;
 	}
 	return NONE;
@@ -222,6 +225,8 @@ child(const struct lines *l, uint32_t parent, const char *step)
 uint32_t
 conf_lines_find(const struct lines *l, const char *pointer)
 {
+	/* conf_enter() cuts a key that does not fit, at a whole character. */
+	const bool is_cut = strlen(pointer) + CUT_MOST >= CONF_POINTER_MAX;
 	char *copy = strdup(pointer);
 	char *rest = copy;
 	uint32_t at = 0;
@@ -238,7 +243,9 @@ conf_lines_find(const struct lines *l, const char *pointer)
 		if (rest != NULL)
 			*rest = '\0';
 		unescape(step);
-		next = child(l, at, step);
+		next = child(l, at, step, false);
+		if (next == NONE && is_cut && *step != '\0')
+			next = child(l, at, step, true);
 		if (next == NONE)
 			break;
 		at = next;

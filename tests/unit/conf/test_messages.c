@@ -244,6 +244,44 @@ an_address_may_begin_with_0(void **state UNUSED)
 	conf_errors_free(&err);
 }
 
+/* A pointer has room for a part of it: it is found by that, in nested objects, too. */
+static void
+a_key_longer_than_its_pointer(void **state UNUSED)
+{
+	static const struct {
+		const char *more; /* behind it */
+		size_t len;
+		int line;
+	} rows[] = {
+		{ "", CONF_POINTER_MAX - 3, L_PROFILE },
+		{ "", CONF_POINTER_MAX, L_PROFILE },
+		{ "", 2 * CONF_POINTER_MAX, L_PROFILE },
+		{ "\xe2\x82\xac~", CONF_POINTER_MAX - 14, L_TIMEOUT },
+		{ "\xe2\x82\xac~", CONF_POINTER_MAX - 13, L_TIMEOUT },
+		{ "\xe2\x82\xac~", CONF_POINTER_MAX - 12, L_TIMEOUT },
+		{ "\xe2\x82\xac~", CONF_POINTER_MAX - 11, L_TIMEOUT },
+		{ "\xf0\x9f\x98\x80", CONF_POINTER_MAX - 11, L_TIMEOUT },
+		{ "\xf0\x9f\x98\x80", CONF_POINTER_MAX - 12, L_TIMEOUT },
+		{ "\\u20ac\\u20ac", CONF_POINTER_MAX - 12, L_TIMEOUT },
+	};
+	char key[2 * CONF_POINTER_MAX + 1], text[sizeof(key) + 64];
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		const struct swap swap = { rows[i].line, text };
+		struct conf_errors err;
+		struct conf *c = NULL;
+
+		memset(key, 'k', rows[i].len);
+		key[rows[i].len] = '\0';
+		snprintf(text, sizeof(text), "\"%s%s\": 1, %s", key, rows[i].more,
+			rows[i].line == L_TIMEOUT ? "\"timeout\": 14," : "\"profile\": \"iba\",");
+		assert_int_equal(base_load(&swap, 1, &c, &err), -EINVAL);
+		assert_int_equal(err.n_errors, 1);
+		assert_int_equal(err.v[0].line, rows[i].line);
+		conf_errors_free(&err);
+	}
+}
+
 int
 main(void)
 {
@@ -254,6 +292,7 @@ main(void)
 		cmocka_unit_test(a_byte_0_is_told),
 		cmocka_unit_test(a_list_is_not_cut_in_a_name),
 		cmocka_unit_test(an_address_may_begin_with_0),
+		cmocka_unit_test(a_key_longer_than_its_pointer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
