@@ -70,8 +70,8 @@ typedef bool convert_seen(void *ctx, const struct convert_part *part);
 
 /**
  * Each mapping of this process, from the lowest address up. It keeps a descriptor of
- * /proc/self/maps. Where that is empty, for the first thread has ended, it looks at the calling
- * thread's. @return 0, or -errno of that file.
+ * /proc/self/maps. Where that is empty or cannot be opened, for the first thread has ended, it
+ * looks at the calling thread's. @return 0, or -errno of the first file that cannot be opened.
  */
 int convert_walk(convert_seen *seen, void *ctx);
 

@@ -155,16 +155,15 @@ walk(int fd, convert_seen *seen, void *ctx)
 int
 convert_walk(convert_seen *seen, void *ctx)
 {
-	int fd = maps_open();
+	const int first = maps_open();
+	int fd;
 
-	if (fd < 0)
-		return fd;
-	if (walk(fd, seen, ctx))
+	if (first >= 0 && walk(first, seen, ctx))
 		return 0;
-	/* It was opened when the first thread had ended. That of another one ends with that one. */
+	/* The first thread has ended. That of another one ends with that one: it is not kept. */
 	fd = open("/proc/thread-self/maps", O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
-		return -errno;
+		return first < 0 ? first : -errno;
 	walk(fd, seen, ctx);
 	close(fd);
 	return 0;
