@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* perftest's options, and which test it is. */
+#include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -122,7 +123,8 @@ number(const char *what, const char *text, uint64_t lo, uint64_t hi, uint64_t *v
 
 	errno = 0;
 	*v = strtoull(text, &end, 0);
-	if (errno == 0 && end != text && *end == '\0' && text[0] != '-' && *v >= lo && *v <= hi)
+	/* A blank or a sign before it is nobody's number. */
+	if (errno == 0 && isdigit((unsigned char)text[0]) && *end == '\0' && *v >= lo && *v <= hi)
 		return PERF_OK;
 	snprintf(allowed, sizeof(allowed), "a number from %llu to %llu", (unsigned long long)lo,
 		(unsigned long long)hi);
@@ -142,7 +144,7 @@ size_parse(struct perf_options *o, const char *text)
 
 	errno = 0;
 	o->size = strtoull(text, &end, 0);
-	if (errno != 0 || end == text || end + (shift != 0) != text + n || text[0] == '-' ||
+	if (errno != 0 || !isdigit((unsigned char)text[0]) || end + (shift != 0) != text + n ||
 		o->size < 1 || o->size > SIZE_MOST >> shift)
 		return bad("-s", text, "a number of bytes from 1 to 1073741824, also as 64K or 4M");
 	o->size <<= shift;
