@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +13,7 @@
 #include <unistd.h>
 
 #include "broker_conn.h"
+#include "broker_wait.h"
 #include "broker_out.h"
 #include "invariant.h"
 #include "log.h"
@@ -139,7 +139,7 @@ helper_main(void *arg)
 	while (!atomic_load_explicit(&h->stop, memory_order_acquire)) {
 		struct broker_conn *c = TAILQ_FIRST(&h->parked);
 
-		poll(&p, 1, c != NULL ? (int)NUDGE_MS : -1);
+		broker_wait(&p, 1, c != NULL ? (int)NUDGE_MS : -1);
 		broker_clear_fd(h->wake);
 		if (c != NULL) {
 			TAILQ_REMOVE(&h->parked, c, parked);

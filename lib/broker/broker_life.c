@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A connection's thread: what it waits for, and its end. */
-#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -8,6 +7,7 @@
 #include <unistd.h>
 
 #include "broker_conn.h"
+#include "broker_wait.h"
 #include "broker_out.h"
 
 #define SCRAP_ROOM 4096u
@@ -55,7 +55,7 @@ wait_for(struct broker_conn *c, bool blocked)
 	atomic_store_explicit(&c->waits, blocked, memory_order_seq_cst);
 	if (blocked && broker_may_go(c))
 		return;
-	n = poll(p, 2, patience(c, blocked));
+	n = broker_wait(p, 2, patience(c, blocked));
 	if (n == 0)
 		c->late = true;
 	if (n <= 0)
@@ -131,7 +131,7 @@ broker_conn_main(void *arg)
 	while (!is_set(&c->finish)) {
 		struct pollfd p = { .fd = c->wake, .events = POLLIN };
 
-		poll(&p, 1, -1);
+		broker_wait(&p, 1, -1);
 		broker_clear_fd(c->wake);
 		broker_jobs_run(&c->jobs);
 	}

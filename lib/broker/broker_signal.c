@@ -2,13 +2,13 @@
 /* Events are counted by the control lcore, and told by the thread: all that have come since. */
 #include "broker_signal.h"
 
-#include <poll.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "broker_conn.h"
+#include "broker_wait.h"
 #include "fds.h"
 
 struct broker_signal {
@@ -42,7 +42,7 @@ tell(int fd, uint64_t n)
 {
 	struct pollfd p = { .fd = fd, .events = POLLOUT };
 
-	if (poll(&p, 1, 0) == 1)
+	if (broker_wait(&p, 1, 0) == 1)
 		(void)!write(fd, &n, sizeof(n));
 }
 

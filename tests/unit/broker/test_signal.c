@@ -5,6 +5,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 
+#include "broker_out.h"
 #include "broker_signal.h"
 
 #define MANY 2000
@@ -192,6 +193,37 @@ a_waker_goes_with_its_connection(void **state UNUSED)
 	setup(NULL);
 }
 
+/* The limit is lowered while all is there already: the thread goes on. poll() is refused to us. */
+static void
+no_descriptor_is_allowed(void **state UNUSED)
+{
+	struct broker_signal *s = broker_signal_new(c, EFD_NONBLOCK);
+	struct broker_request *q = NULL;
+	struct rlimit was, none;
+	char got[4];
+	uint64_t n = 0;
+
+	assert_non_null(s);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
+	none = (struct rlimit){ 0, was.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	say("{}\n");
+	for (int i = 0; i < PATIENCE_MS && (q = broker_conn_take(c)) == NULL; i++)
+		usleep(1000);
+	broker_signal_add(s);
+	for (int i = 0; i < PATIENCE_MS && read(broker_signal_fd(s), &n, sizeof(n)) < 0; i++)
+		usleep(1000);
+	assert_true(broker_conn_say(c, "yes", 3, NULL, 0));
+	for (int i = 0; i < PATIENCE_MS && recv(mine, got, sizeof(got), MSG_DONTWAIT) < 0; i++)
+		usleep(1000);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
+	assert_non_null(q);
+	broker_conn_done(q);
+	assert_int_equal(n, 1);
+	assert_memory_equal(got, "yes", 3);
+	broker_signal_free(s);
+}
+
 int
 main(void)
 {
@@ -200,6 +232,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(a_full_eventfd_holds_nobody, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_waker_wakes_all_sets, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_waker_goes_with_its_connection, setup, teardown),
+		cmocka_unit_test_setup_teardown(no_descriptor_is_allowed, setup, teardown),
 	};
 
 	return cmocka_run_group_tests_name("signal", tests, NULL, NULL);
