@@ -277,21 +277,24 @@ class Replay(Tree):
 class Test(Tree):
     """scripts/test while it compiles, and its checks run beside the compiler."""
 
-    def test_a_stop_ends_the_checks(self):
+    def test_a_stop_ends_all(self):
+        """By Ctrl-C, and by a signal to the script alone."""
         self.copy("test")
         self.program("a tree/scripts/setup", "exit 0\n")
         self.program("a tree/scripts/check/all", 'sleep 1000 & echo $! $$ >>"$HERE/ran"; wait\n')
         self.program("bin/meson", "mkdir -p $2; touch $2/build.ninja\n")
         self.program("bin/ninja", 'echo $$ >>"$HERE/built"; exec sleep 1000\n')
-        for send, sig in ((os.killpg, signal.SIGINT), (os.killpg, signal.SIGTERM)):
-            with self.subTest(sig=sig):
+        for send, sig in ((os.killpg, signal.SIGINT), (os.killpg, signal.SIGTERM),
+                          (os.kill, signal.SIGINT), (os.kill, signal.SIGTERM),
+                          (os.kill, signal.SIGHUP)):
+            with self.subTest(send=send.__name__, sig=sig):
                 p = self.start(os.path.join(self.root, "scripts/test"), "--no-interop")
                 self.wait_for("checks and compiler", lambda: self.lines("ran") and
                               self.lines("built"))
                 pids = self.lines("ran")[0].split() + self.lines("built")
                 send(p.pid, sig)
                 p.communicate(timeout=WAIT_S)
-                self.assertNotEqual(0, p.returncode)
+                self.assertIn(p.returncode, (128 + sig, -sig))
                 self.wait_for("their end", lambda: not any(map(self.is_there, pids)))
                 for name in ("ran", "built"):
                     os.remove(os.path.join(self.dir, name))
