@@ -3,6 +3,8 @@
 
 Each runs in a tree of its own, with compilers and programs that do no more than a test needs.
 """
+import contextlib
+import io
 import json
 import os
 import runpy
@@ -12,9 +14,11 @@ import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import types
 import unittest
+import unittest.mock
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import tap  # noqa: E402
@@ -272,6 +276,68 @@ class Replay(Tree):
             err, code = self.replay(capture)
             self.assertEqual(1, code)
             self.assertIn(f"{capture} is none of the captures here", err)
+
+
+class Layer:
+    """Of a frame of Scapy's: all that the script does with it but for what is read of an answer."""
+
+    def __init__(self, *words, **fields):
+        del words
+        self.__dict__.update(fields)
+
+    def __truediv__(self, other):
+        return self
+
+
+class Send(Tree):
+    """scripts/dev/send with a Scapy that takes its time to listen, or cannot."""
+
+    def send(self, listens):
+        did, sent = [], threading.Event()
+
+        class Sniffer:
+            results = ()
+
+            def __init__(self, started_callback=lambda: None, **kwargs):
+                del kwargs
+                self.started = started_callback
+                self.thread = threading.Thread(target=self.run)
+                self.start, self.join = self.thread.start, self.thread.join
+
+            def run(self):
+                self.running = True  # which is not that it listens
+                sent.wait(0.2)  # whoever does not wait for us sends now
+                if listens:
+                    did.append("listens")
+                    self.started()
+
+        def sendp(*words, **kwargs):
+            del words, kwargs
+            did.append("sent")
+            sent.set()
+        names = dict.fromkeys(("Ether", "IP", "UDP", "Raw"), Layer)
+        modules = {"scapy": types.ModuleType("scapy"), "scapy.all": types.SimpleNamespace(
+            AsyncSniffer=Sniffer, sendp=sendp, get_if_list=lambda: ["x0"],
+            get_if_addr=lambda i: "10.77.0.2", get_if_hwaddr=lambda i: "02:00:00:00:00:02",
+            getmacbyip=lambda ip: "02:00:00:00:00:01", **names),
+            "scapy.contrib": types.ModuleType("scapy.contrib"),
+            "scapy.contrib.roce": types.SimpleNamespace(AETH=Layer, BTH=Layer)}
+        with unittest.mock.patch.dict(sys.modules, modules), \
+                unittest.mock.patch.object(os, "geteuid", lambda: 0), \
+                unittest.mock.patch.object(sys, "argv", ["send", "--iface", "x0", "--psn", "7"]), \
+                contextlib.redirect_stdout(io.StringIO()), self.assertRaises(SystemExit) as end:
+            runpy.run_path(os.path.join(SCRIPTS, "dev/send"), run_name="__main__")
+        return did, str(end.exception.code)
+
+    def test_an_answer_is_heard_however_fast_it_comes(self):
+        did, said = self.send(True)
+        self.assertEqual(["listens", "sent"], did)
+        self.assertIn("no answer", said)
+
+    def test_nothing_is_sent_that_nobody_listens_for(self):
+        did, said = self.send(False)
+        self.assertEqual([], did)
+        self.assertIn("cannot listen at x0", said)
 
 
 class Test(Tree):
