@@ -159,6 +159,30 @@ UD_31_no_room_for_a_member_that_comes(void **state)
 	leave(b, &m);
 }
 
+/* UD-31: all that came meanwhile, burst by burst: none is lost for want of room between them. */
+static void
+UD_31_many_for_a_member_that_comes(void **state)
+{
+	const uint32_t n = 3 * PIPELINE_BURST;
+	struct bed *b = *state;
+	struct member m;
+
+	join(b, &m);
+	qp_table_give(b->qps, m.qp, 1);
+	move_says(b, MBOX_QP_PARK, m.qp);
+	for (uint32_t i = 0; i < n; i += PIPELINE_BURST) {
+		for (uint32_t k = 0; k < PIPELINE_BURST; k++)
+			datagram(b, &m);
+		worker_poll(b->w, b->now);
+	}
+	assert_int_equal(bed_stat(b, STAT_rx_mcast), n);
+	qp_table_give(b->qps, m.qp, 0);
+	move_says(b, MBOX_QP_UNPARK, m.qp);
+	assert_int_equal(bed_stat(b, STAT_rcvd_pkts), n);
+	assert_int_equal(bed_stat(b, STAT_out_of_buffer), n); /* there is no receive */
+	leave(b, &m);
+}
+
 /*
  * UD-31: the member is another worker's. A driver that says nothing of a packet's type leaves what
  * the buffer's last packet had there: a copy for members, perhaps.
@@ -209,6 +233,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(UD_31_behind_long_sends),
 		TEST(UD_31_no_room_for_a_member_that_comes),
+		TEST(UD_31_many_for_a_member_that_comes),
 		TEST(UD_31_in_a_buffer_that_was_a_copy),
 	};
 
