@@ -71,6 +71,14 @@ requester_ack_ahead(const struct requester *r, const struct wire_pkt *p)
 							      : UINT32_MAX;
 }
 
+/** The transport timer was set: so is the probe's, where there is one. */
+static ALWAYS_INLINE void
+requester_probe_follows(struct requester *r, bool progress, ns_t now)
+{
+	if (UNLIKELY((r->knobs & REQ_KNOB_PROBE) != 0))
+		requester_probe_anew(r, progress, now);
+}
+
 /**
  * The newest of ACKs that rose up to una + `ahead`, below the limit: it says what the others do.
  * @return how many work requests, from the head on, they complete: the caller does that. Then
@@ -88,8 +96,7 @@ requester_take_acks(struct requester *r, uint32_t ahead, ns_t now)
 	if (requester_round_is_over(r))
 		requester_round_take(r, psn_sub(r->una, 1), now);
 	requester_timer_restart(r, now);
-	if (UNLIKELY((r->knobs & REQ_KNOB_PROBE) != 0))
-		requester_probe_anew(r, true, now);
+	requester_probe_follows(r, true, now);
 	return n;
 }
 _Static_assert(AETH_ACK == 0, "the kind of a positive ACK");
@@ -157,8 +164,7 @@ requester_take_read(struct requester *r, ns_t now)
 
 	requester_answered(r, 1, ends);
 	requester_timer_restart(r, now);
-	if (UNLIKELY((r->knobs & REQ_KNOB_PROBE) != 0))
-		requester_probe_anew(r, true, now);
+	requester_probe_follows(r, true, now);
 	return ends;
 }
 
@@ -449,8 +455,7 @@ requester_run_end(struct requester *r, const struct requester_run *run, ns_t now
 	if (run->asked == 0 || r->timing)
 		return;
 	requester_timer_start(r, now);
-	if (UNLIKELY((r->knobs & REQ_KNOB_PROBE) != 0))
-		requester_probe_anew(r, false, now);
+	requester_probe_follows(r, false, now);
 }
 _Static_assert(WR_RDMA_WRITE == 0 && WR_SEND == 2 && WR_SEND_WITH_IMM == 3 &&
 		       WR_RDMA_WRITE_WITH_IMM == (WR_RDMA_WRITE | REQUESTER_WHAT_IMM) &&
