@@ -127,6 +127,11 @@ mr_register(struct rpc_call *call)
 	struct object_mr *mr;
 	struct refusal r;
 
+	/* In the configuration it is where one begins that was ZERO_BASED when it was saved. */
+	if ((conf->access & ACCESS_ZERO_BASED) != 0 && (conf->given & CONF_MR_ADDR) != 0 &&
+		conf->addr != 0)
+		return rpc_invalid(
+			call, "addr: goes without ZERO_BASED: the first byte is address 0");
 	if (object_mr_create_in(call->m->objects, conf, &from, &mr, &r) != 0)
 		return rpc_refused(call, &r);
 	return rpc_result(call, mr_json(object_mr_find(call->m->objects, conf->name, &r)));
