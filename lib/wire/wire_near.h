@@ -71,6 +71,17 @@ wire_near_ecn(uint8_t ecn, struct wire_pkt *out)
 	out->flags |= (ecn >> 4 & PKT_FECN) | (ecn >> 2 & PKT_BECN);
 }
 
+/** The words that are wrong, once the MAC is looked at: a tag has moved it in front of `l2`. */
+static ALWAYS_INLINE uint32_t
+wire_near_mac(const struct wire_port *us, const struct wire_near *n, uint32_t wrong)
+{
+	if (n->tag == 0)
+		return wrong;
+	if (((wire_load64(n->frame) ^ wire_load64(us->mac)) << 16) == 0)
+		return wrong & ~(uint32_t)WIRE_NEAR_MAC;
+	return wrong | WIRE_NEAR_MAC;
+}
+
 /** Store the words of a wire_pkt: offsets are larger by the tag, those after IP by `more` too. */
 TARGET_WIRE_WIDE static ALWAYS_INLINE void
 wire_near_store(const struct wire_near *n, __m256i words, uint32_t more, uint32_t flags,
@@ -143,8 +154,7 @@ wire_read_near4(const struct wire_front *front, const struct wire_port *us,
 	words = wire_words(head, at[WIRE_PLAIN_BTH]);
 	wrong = _mm512_cmpneq_epi32_mask(_mm512_and_si512(head, _mm512_load_si512(wire_front_mask)),
 		_mm512_load_si512(front->want));
-	if (n->tag != 0 && ((wire_load64(n->frame) ^ wire_load64(us->mac)) << 16) == 0)
-		wrong &= ~(uint32_t)WIRE_NEAR_MAC;
+	wrong = wire_near_mac(us, n, wrong);
 	if (wire_words_are_wrong(words) ||
 		be16_load(at + WIRE_PLAIN_UDP + 4) + n->tag + WIRE_PLAIN_UDP > n->len ||
 		!wire_near_is_ipv4(us, at, wrong))

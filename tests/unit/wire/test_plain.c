@@ -249,6 +249,39 @@ RX_SYN_near_ones_agree(void **state)
 	}
 }
 
+/* RX-SYN-00: the MAC of a tagged frame is its own, not what stands four bytes behind it. */
+static void
+RX_SYN_00_mac_of_a_tagged_frame(void **state)
+{
+	static const struct {
+		uint32_t at; /* where the port's MAC stands in the frame */
+		bool is_wrong;
+	} rows[] = { { 0, false }, { WIRE_VLAN_LEN, true }, { 6, true } };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		const fault_mask_t want = rows[i].is_wrong ? FAULT_BIT(FAULT_DST_MAC) : 0;
+		uint8_t f[FRAME_MAX + MORE + 4];
+		const uint32_t len = (uint32_t)near_frame(KIND_TAG, f);
+		const struct wire_near n = {
+			.frame = f, .l2 = f + WIRE_VLAN_LEN, .len = len, .tag = WIRE_VLAN_LEN
+		};
+		/* As the compare of what stands in front of the IP header says. */
+		const uint32_t seen = rows[i].at == WIRE_VLAN_LEN ? 0 : WIRE_NEAR_MAC;
+		struct wire_pkt p = { 0 };
+
+		memset(f, 0xee, 12);
+		memcpy(f + rows[i].at, port.mac, sizeof(port.mac));
+		assert_int_equal(wire_parse_any(&port, f, len, &p), WIRE_CLASS_ROCE);
+		assert_true(p.faults == want);
+		assert_int_equal(wire_near_mac(&port, &n, seen) != 0, rows[i].is_wrong);
+		if (!wire_has_wide())
+			continue;
+		assert_true(read_near(&port, f, len, &p));
+		assert_true(p.faults == want);
+	}
+}
+
 /* CC-02: of the four ECN fields 11 alone is CE, whoever reads the frame, and whatever its DSCP. */
 static void
 CC_02_ecn_of_every_reader(void **state)
@@ -370,6 +403,7 @@ main(void)
 		cmocka_unit_test(RX_SYN_10_lengths_agree),
 #if WIRE_WIDE
 		cmocka_unit_test(RX_SYN_near_ones_agree),
+		cmocka_unit_test(RX_SYN_00_mac_of_a_tagged_frame),
 		cmocka_unit_test(CC_02_ecn_of_every_reader),
 #endif
 		cmocka_unit_test(RX_SYN_09_sum),
