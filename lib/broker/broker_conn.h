@@ -182,6 +182,8 @@ void broker_jobs_run(struct broker_jobs *jobs);
 int64_t broker_now_ms(void);
 /** The thread's: take what the peer has sent. */
 void broker_receive(struct broker_conn *c);
+/** The thread's: nothing was read for a while, so that the rest of half a line has time anew. */
+void broker_half_again(struct broker_conn *c);
 /** The thread's: is there room for the next request? */
 bool broker_may_go(const struct broker_conn *c);
 /** The thread's: hand over what there is. @return false: control has to take something first. */

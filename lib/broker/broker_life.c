@@ -36,7 +36,7 @@ patience(const struct broker_conn *c, bool blocked)
 {
 	int64_t left;
 
-	if (blocked || c->half_ms == 0 || c->late)
+	if (blocked || c->eof || c->half_ms == 0 || c->late)
 		return -1;
 	left = c->half_ms - broker_now_ms();
 	return left > 0 ? (int)left : 0;
@@ -58,6 +58,8 @@ wait_for(struct broker_conn *c, bool blocked)
 	n = broker_wait(p, 2, patience(c, blocked));
 	if (n == 0)
 		c->late = true;
+	if (blocked)
+		broker_half_again(c);
 	if (n <= 0)
 		return;
 	if (p[0].revents != 0)

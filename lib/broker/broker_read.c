@@ -136,6 +136,13 @@ broker_receive(struct broker_conn *c)
 		c->half_ms = broker_now_ms() + HALF_LINE_MS;
 }
 
+void
+broker_half_again(struct broker_conn *c)
+{
+	if (c->half_ms != 0)
+		c->half_ms = broker_now_ms() + HALF_LINE_MS;
+}
+
 /* ---- requests -------------------------------------------------------------------------------- */
 
 static struct broker_request *

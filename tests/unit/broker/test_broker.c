@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A connection's thread and the one that takes its requests: order, memory, the end. */
+#include "broker_conn.h"
+#include "broker_out.h"
 #include "rig.h"
 
 #define LINES 2000
@@ -268,6 +270,58 @@ the_end_in_the_middle(void **state UNUSED)
 	}
 }
 
+/* The thread looks at its clock, again and again, and hands nothing over. */
+static void
+nothing_comes(void)
+{
+	char said[2];
+
+	for (int i = 0; i < 200; i++) {
+		assert_true(broker_conn_say(c, "x", 1, NULL, 0));
+		assert_int_equal(recv(mine, said, sizeof(said), MSG_WAITALL), sizeof(said));
+		assert_false(broker_conn_has(c));
+	}
+}
+
+/* Where the control lcore takes nothing, the peer cannot send the rest of its line. */
+static void
+half_a_line_waits_for_us(void **state UNUSED)
+{
+	char text[128] = "";
+	struct broker_request *q;
+
+	for (uint32_t i = 0; i <= BROKER_QUEUE; i++)
+		strcat(text, "{\"n\":1}\n");
+	say(strcat(text, "{\"n\":")); /* at once: behind a full queue nothing is read */
+	while (!atomic_load(&c->waits))
+		usleep(100);
+	assert_int_not_equal(c->half_ms, 0);
+	c->half_ms = 1; /* long ago */
+	for (uint32_t i = 0; i <= BROKER_QUEUE; i++)
+		broker_conn_done(next());
+	nothing_comes();
+	say("2}\n");
+	q = next();
+	assert_int_equal(q->kind, BROKER_LINE);
+	broker_conn_done(q);
+}
+
+/* It is nothing, and who has sent it may still listen. */
+static void
+half_a_line_at_the_end(void **state UNUSED)
+{
+	struct broker_request *q;
+
+	say("{\"n\":1}\n ");
+	assert_int_equal(shutdown(mine, SHUT_WR), 0);
+	broker_conn_done(next());
+	q = next();
+	assert_int_equal(q->kind, BROKER_END);
+	broker_conn_done(q);
+	c->half_ms = 1;
+	nothing_comes();
+}
+
 /* Until so many are left that cannot be closed. */
 static void
 poll_until_left(uint32_t n)
@@ -319,6 +373,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(idle_memory_is_bounded_by_number, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_is_no_memfd, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_end_in_the_middle, setup, teardown),
+		cmocka_unit_test_setup_teardown(half_a_line_waits_for_us, setup, teardown),
+		cmocka_unit_test_setup_teardown(half_a_line_at_the_end, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			who_is_turned_away_is_closed_in_the_end, setup, teardown),
 	};
