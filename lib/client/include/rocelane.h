@@ -69,7 +69,7 @@ struct rl_mr {
 
 struct rl_comp_channel {
 	struct rl_context *context;
-	int fd; /* an eventfd; readable: rl_get_cq_event() has something */
+	int fd; /* for poll() and epoll(7), but EPOLLEXCLUSIVE: rl_get_cq_event() has something */
 };
 
 struct rl_cq {
