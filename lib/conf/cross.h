@@ -24,8 +24,9 @@ int conf_cross_members(const struct conf *c, struct conf_errors *err);
 /** Each QP against its port: address family and frame length; each device against its frames. */
 void conf_cross_frames(const struct conf *c, struct conf_errors *err);
 /**
- * What there is no room for: places of QP numbers, ports with priorities, XRC SRQs. And feeds that
- * a knob forbids. The last check: places are compared where nothing was wrong with /qps.
+ * What there is no room for: places of QP numbers, ports with priorities, XRC SRQs, transmit queues
+ * for workers. And feeds that a knob forbids. The last check: places and workers are compared where
+ * nothing was wrong with /qps.
  * @return 0 or -ENOMEM.
  */
 int conf_cross_limits(const struct conf *c, struct conf_errors *err);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What is good by itself, and more than there is room for; and requests that a knob forbids. */
+#include "conf_pair.h"
 #include "conf_qps.h"
 #include "cross.h"
 #include "errors.h"
@@ -7,6 +8,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define PLACES_MIN 65536u
 
@@ -149,6 +151,82 @@ feeds_forbidden(const struct conf *c, struct conf_errors *err)
 	}
 }
 
+/*
+ * A wire in memory and a net_tap have as many transmit queues as the port has receive queues. Of
+ * other devices the driver knows.
+ */
+static bool
+can_send(const struct conf *c, int port, uint32_t worker)
+{
+	const struct conf_port *p = &c->ports[port];
+
+	if (conf_pair_far(c, (uint32_t)port) < 0 && strncmp(p->device, "net_tap", 7) != 0)
+		return true;
+	return p->rx_queues == 1 ? worker == (uint32_t)port % c->lcores.n_workers
+				 : worker < p->rx_queues;
+}
+
+/* @return its index; -1: none. */
+static int
+port_named(const struct conf *c, const char *name)
+{
+	for (uint32_t i = 0; i < c->n_ports; i++)
+		if (strcmp(c->ports[i].name, name) == 0)
+			return (int)i;
+	return -1;
+}
+
+/* It has an alternate path from the beginning: its worker sends there, too. */
+static void
+alternate_sent(const struct conf *c, const struct conf_qp *q, int port, struct conf_errors *err)
+{
+	const int alt = port_named(c, q->alt_port);
+	const bool given = (q->given & CONF_QP_WORKER) != 0;
+	const uint32_t n = given ? q->worker + 1 : c->lcores.n_workers;
+
+	if (alt < 0 || q->qp_state < QPS_RTR || (q->given & QP_ATTR_ALT_PATH) == 0)
+		return;
+	for (uint32_t w = given ? q->worker : 0; w < n; w++)
+		if (can_send(c, port, w) && can_send(c, alt, w))
+			return;
+	if (given)
+		conf_fault(err, "alt_port",
+			"worker %u, which has the QP, cannot send on port \"%s\": give both ports "
+			"rx_queues for it",
+			q->worker, q->alt_port);
+	else
+		conf_fault(err, "alt_port",
+			"no worker can send on both port \"%s\" and port \"%s\": give them more "
+			"rx_queues",
+			q->port, q->alt_port);
+}
+
+/* A worker without a transmit queue of its own on a port cannot serve QPs there. */
+static void
+workers_send(const struct conf *c, struct conf_errors *err)
+{
+	for (uint32_t i = 0; i < c->n_qps; i++) {
+		const struct conf_qp *q = &c->qps[i];
+		const int port = port_named(c, q->port);
+		uint32_t mark;
+
+		if (port < 0)
+			continue;
+		mark = conf_enter(err, "qps");
+		conf_enter_index(err, i);
+		if ((q->given & CONF_QP_WORKER) != 0 && !can_send(c, port, q->worker))
+			conf_fault(err, "worker",
+				"%u cannot send on port \"%s\", which has %u rx_queues: give it more, "
+				"or use worker %u",
+				q->worker, q->port, c->ports[port].rx_queues,
+				c->ports[port].rx_queues == 1 ? (uint32_t)port % c->lcores.n_workers
+							      : 0);
+		else
+			alternate_sent(c, q, port, err);
+		conf_leave(err, mark);
+	}
+}
+
 int
 conf_cross_limits(const struct conf *c, struct conf_errors *err)
 {
@@ -158,5 +236,8 @@ conf_cross_limits(const struct conf *c, struct conf_errors *err)
 	/* A number that had a fault is not known, and is not told of twice. */
 	if (err->n_errors > CONF_ERRORS_MAX || conf_errors_within(err, "qps"))
 		return 0;
+	if (!conf_errors_within(err, "ports") && !conf_errors_within(err, "lcores") &&
+		c->lcores.n_workers != 0)
+		workers_send(c, err);
 	return places_taken(c, err);
 }
