@@ -86,6 +86,19 @@ fill(struct env *env, struct ask *s, const struct ask_request *q, struct mbox_ms
 	}
 }
 
+/* A question more is no answer, and slots are left for workers that answer. */
+static bool
+is_in_vain(const struct asks *a, uint16_t worker)
+{
+	uint32_t held = 0;
+
+	if (!a->silent[worker])
+		return false;
+	for (uint32_t i = 0; i < ASK_SLOTS; i++)
+		held += a->slot[i].state != ASK_FREE && a->silent[a->slot[i].worker];
+	return held >= ASK_SILENT;
+}
+
 struct ask *
 ask_send(struct env *env, const struct ask_request *q)
 {
@@ -93,6 +106,10 @@ ask_send(struct env *env, const struct ask_request *q)
 	struct mbox_msg m;
 	struct ask *s;
 
+	if (env->asks.silent[q->worker])
+		ask_drain(env);
+	if (is_in_vain(&env->asks, q->worker))
+		return NULL;
 	while ((s = free_slot(&env->asks)) == NULL) {
 		if (!ask_patience_turn(env, &p))
 			return NULL;
@@ -110,7 +127,9 @@ ask_send(struct env *env, const struct ask_request *q)
 struct ask *
 ask_try(struct env *env, const struct ask_request *q)
 {
-	struct ask *s = env->asks.busy < ASK_SLOTS - ASK_KEPT ? free_slot(&env->asks) : NULL;
+	const bool may =
+		env->asks.busy < ASK_SLOTS - ASK_KEPT && !is_in_vain(&env->asks, q->worker);
+	struct ask *s = may ? free_slot(&env->asks) : NULL;
 	struct mbox_msg m;
 
 	if (s == NULL)
@@ -262,6 +281,9 @@ ask_refuse(struct env *env, uint16_t worker, int rc, struct refusal *r)
 
 	if (rc == -ETIMEDOUT)
 		refuse(r, ETIMEDOUT, "worker %u (lcore %u) does not answer", worker, lcore);
+	else if (rc == -EBUSY && env->asks.silent[worker])
+		refuse(r, EBUSY, "worker %u (lcore %u) does not answer, and was asked often enough",
+			worker, lcore);
 	else if (rc == -EBUSY)
 		refuse(r, EBUSY, "worker %u (lcore %u) takes no messages: its queue is full",
 			worker, lcore);

@@ -20,6 +20,7 @@
 
 #define ASK_SLOTS      256
 #define ASK_KEPT       64 /* of them, not for ask_try() */
+#define ASK_SILENT     96 /* ... for workers that are known not to answer, all together */
 #define ASK_TIMEOUT_NS ((ns_t)5 * TIME_NS_PER_S)
 #define ASK_SHORT_NS   (20 * TIME_NS_PER_MS)
 #define ASK_GAP_NS     (10 * TIME_NS_PER_MS)
@@ -66,7 +67,10 @@ struct ask_request {
 	struct mbox_msg msg; /* attributes and settings are copied */
 };
 
-/** Send. @return the slot, or NULL when the worker's queue or the slots stay full. */
+/**
+ * Send. @return the slot, or NULL when the worker's queue or the slots stay full, or where it does
+ * not answer and has questions enough.
+ */
 struct ask *ask_send(struct env *env, const struct ask_request *q);
 /** The same without any wait. @return NULL: there is no room now. */
 struct ask *ask_try(struct env *env, const struct ask_request *q);

@@ -196,6 +196,47 @@ what_is_forgotten_frees_itself(void **state UNUSED)
 	mbox_destroy(&mbox);
 }
 
+/* Of a worker that stands still others hear nothing, however often it is asked. */
+static void
+who_does_not_answer_leaves_slots_for_others(void **state UNUSED)
+{
+	const struct ask_request second = { .worker = 1, .msg = { .type = MBOX_SYNC } };
+	uint32_t asked = 0, refused = 0;
+	struct refusal r;
+	struct mbox other;
+	struct mbox_msg m;
+
+	begin(1024);
+	assert_int_equal(mbox_create(&other, 1, 1024, SOCKET_ID_ANY), 0);
+	env.w.workers_n = 2;
+	env.w.workers[1].mbox = &other;
+	for (uint32_t i = 0; i < 2 * ASK_SLOTS; i++) {
+		const int rc = ask_and_wait(&env, &sync_request);
+
+		asked += rc == -ETIMEDOUT;
+		refused += rc == -EBUSY;
+	}
+	assert_int_equal(asked, ASK_SILENT);
+	assert_int_equal(asked + refused, 2 * ASK_SLOTS);
+	assert_null(ask_try(&env, &sync_request));
+	ask_refuse(&env, 0, -EBUSY, &r);
+	assert_non_null(strstr(r.text, "does not answer"));
+	pumped = 0;
+	assert_non_null(ask_send(&env, &second));
+	assert_non_null(ask_try(&env, &second));
+	assert_int_equal(pumped, 0);
+	/* When it goes on it is asked again. */
+	while (mbox_recv_down(&mbox, &m, 1) == 1) {
+		m.type = MBOX_DONE;
+		m.done = (struct mbox_done){ .rc = 0 };
+		assert_int_equal(mbox_send_done(&mbox, &m), 0);
+	}
+	assert_non_null(ask_send(&env, &sync_request));
+	assert_int_equal(env.asks.busy, 3);
+	mbox_destroy(&other);
+	mbox_destroy(&mbox);
+}
+
 static struct ask *between;
 static bool asked_between;
 
@@ -287,6 +328,7 @@ main(void)
 		cmocka_unit_test(a_machine_that_stands_still),
 		cmocka_unit_test(a_long_wait_rests),
 		cmocka_unit_test(what_is_forgotten_frees_itself),
+		cmocka_unit_test(who_does_not_answer_leaves_slots_for_others),
 		cmocka_unit_test(a_slot_has_one_owner),
 		cmocka_unit_test(a_late_answer_leaves_its_slot),
 		cmocka_unit_test(only_a_request_is_put_off),
