@@ -68,12 +68,24 @@ bind_mw(struct ibv_qp *qp, struct ibv_mw *pub, struct ibv_mw_bind *bind)
 	return vl_result(rc);
 }
 
+/*
+ * As mlx5, irdma and rxe do it: the low byte is the program's, and the rest stays the window's,
+ * whatever the program says. MW-03 holds behind it.
+ */
+static uint32_t
+key_of(const struct ibv_mw *mw, uint32_t rkey)
+{
+	const uint32_t key = UINT32_C(0xff);
+
+	return (mw->rkey & ~key) | (rkey & key);
+}
+
 void
 vl_bind_to(struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *info,
 	struct rl_send_wr *wr)
 {
 	wr->bind_mw.mw = mw != NULL ? ((struct vl_mw *)mw)->rl : NULL;
-	wr->bind_mw.rkey = rkey;
+	wr->bind_mw.rkey = mw != NULL ? key_of(mw, rkey) : rkey;
 	wr->bind_mw.bind_info = info_to(info);
 }
 
