@@ -146,7 +146,7 @@ ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, un
 	if (err != 0) {
 		free(mr);
 		say(addr, length, why != NULL ? why : rl_last_error());
-		return vl_none(err);
+		return vl_none(vl_why(err, why));
 	}
 	vl_pd_used(pd, 1);
 	mr->pub = (struct ibv_mr){ .context = pd->context,
@@ -263,7 +263,7 @@ ibv_rereg_mr(
 	if (err != 0) {
 		say(moves ? addr : pub->addr, moves ? length : pub->length,
 			why != NULL ? why : rl_last_error());
-		errno = err;
+		vl_result(-vl_why(err, why));
 		return IBV_REREG_MR_ERR_INPUT; /* the one that says: it is as before */
 	}
 	mr->written = written;

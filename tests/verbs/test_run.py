@@ -377,10 +377,10 @@ class Run(Runs):
         _, _, err = self.run_it("-p", os.environ["VERBS_WINDOWS"])
         self.assertRegex(err, "(?m)^rocelane: ibv_dereg_mr: Device or resource busy .*windows")
         for call, why in (("ibv_modify_qp", "one port"), ("ibv_create_ah", "one port"),
-                          ("ibv_create_srq_ex", "without a pd"),
+                          ("ibv_create_srq_ex", "without a pd"), ("ibv_reg_mr_iova2", "no bytes"),
                           ("ibv_create_ah", "gid 99 does not exist"),
                           ("ibv_create_ah", "IPv4, the other IPv6"),
-                          ("ibv_create_ah", "RoCE has no LIDs")):
+                          ("ibv_create_ah", "RoCE has no LIDs"), ("ibv_rereg_mr", "LOCAL_WRITE")):
             self.assertRegex(err, f"(?m)^rocelane: {call}: Invalid argument .*{why}")
 
     def test_vendor_err(self):

@@ -248,6 +248,17 @@ words(void)
 	CHECK(ibv_query_gid_ex(e[0].ctx, 1, 99, &entry, 0) == EINVAL);
 }
 
+/* What is refused is refused with a reason: the test with ROCELANE_WHY reads it. */
+static void
+no_regions(void)
+{
+	CHECK(ibv_reg_mr(e[0].pd, at, 0, IBV_ACCESS_LOCAL_WRITE) == NULL && errno == EINVAL);
+	errno = 0;
+	CHECK(ibv_rereg_mr(mine, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
+		      IBV_ACCESS_REMOTE_WRITE) == IBV_REREG_MR_ERR_INPUT &&
+		errno == EINVAL);
+}
+
 int
 main(void)
 {
@@ -257,6 +268,7 @@ main(void)
 	CHECK((mine = ibv_reg_mr(
 		       e[0].pd, at, BYTES, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND)) != NULL);
 	CHECK((peers = ibv_reg_mr(e[1].pd, peer, BYTES, IBV_ACCESS_LOCAL_WRITE)) != NULL);
+	no_regions();
 	all_attributes();
 	families();
 	alternate_path();
