@@ -5,7 +5,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <unistd.h>
 
 #include "client_priv.h"
@@ -243,10 +242,10 @@ static int
 watch(struct context *ctx, int events)
 {
 	struct epoll_event event = { .events = EPOLLIN }, end = { .events = EPOLLRDHUP };
-	const int fd = epoll_create1(EPOLL_CLOEXEC);
+	const int fd = client_set_create();
 
-	if (fd >= 0 && epoll_ctl(fd, EPOLL_CTL_ADD, events, &event) == 0 &&
-		epoll_ctl(fd, EPOLL_CTL_ADD, ctx->line.fd, &end) == 0) {
+	if (fd >= 0 && client_set_ctl(fd, EPOLL_CTL_ADD, events, &event) == 0 &&
+		client_set_ctl(fd, EPOLL_CTL_ADD, ctx->line.fd, &end) == 0) {
 		ctx->ends++;
 		return fd;
 	}

@@ -23,7 +23,10 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/epoll.h>
 #include <sys/queue.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "cancel.h"
 #include "compiler.h"
@@ -411,6 +414,24 @@ void client_free_cm(struct context *ctx);
 void client_free_mws(struct context *ctx);
 /** The same of the memory that was mapped. */
 void client_free_memory(struct context *ctx);
+
+/**
+ * epoll_create1() of the kernel, whoever else has calls of this name. librspreload has, for
+ * rsockets: a program cannot sleep on its sets, and it makes them under the lock under which it
+ * opens devices.
+ */
+static inline int
+client_set_create(void)
+{
+	return (int)syscall(SYS_epoll_create1, EPOLL_CLOEXEC);
+}
+
+/** The same of epoll_ctl(). */
+static inline int
+client_set_ctl(int set, int op, int fd, struct epoll_event *event)
+{
+	return (int)syscall(SYS_epoll_ctl, set, op, fd, event);
+}
 
 /** The library's struct behind the one that the application has: its first member. */
 static inline struct context *

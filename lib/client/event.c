@@ -2,7 +2,6 @@
 /* Asynchronous events: an eventfd counts them, the dataplane keeps them until they are fetched. */
 #include <stdio.h>
 #include <string.h>
-#include <sys/epoll.h>
 
 #include "client_priv.h"
 
@@ -78,8 +77,8 @@ device_fatal(struct context *ctx, struct rl_async_event *e)
 	if (ctx->gone_told)
 		return client_no_dataplane();
 	ctx->gone_told = true;
-	epoll_ctl(ctx->pub.async_fd, EPOLL_CTL_DEL, ctx->line.fd, NULL);
-	epoll_ctl(ctx->pub.async_fd, EPOLL_CTL_DEL, ctx->event_fd, NULL);
+	client_set_ctl(ctx->pub.async_fd, EPOLL_CTL_DEL, ctx->line.fd, NULL);
+	client_set_ctl(ctx->pub.async_fd, EPOLL_CTL_DEL, ctx->event_fd, NULL);
 	*e = (struct rl_async_event){ .event_type = RL_EVENT_DEVICE_FATAL };
 	snprintf(e->detail, sizeof(e->detail), "the dataplane closed the connection");
 	return 0;

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
@@ -221,11 +220,11 @@ make_async_fd(struct context *ctx)
 	struct epoll_event end = { .events = EPOLLRDHUP };
 
 	ctx->event_fd = client_take_fd(ctx);
-	ctx->pub.async_fd = epoll_create1(EPOLL_CLOEXEC);
+	ctx->pub.async_fd = client_set_create();
 	if (ctx->event_fd < 0 || ctx->pub.async_fd < 0 ||
 		fcntl(ctx->event_fd, F_SETFL, O_NONBLOCK) != 0 ||
-		epoll_ctl(ctx->pub.async_fd, EPOLL_CTL_ADD, ctx->event_fd, &ev) != 0 ||
-		epoll_ctl(ctx->pub.async_fd, EPOLL_CTL_ADD, ctx->line.fd, &end) != 0)
+		client_set_ctl(ctx->pub.async_fd, EPOLL_CTL_ADD, ctx->event_fd, &ev) != 0 ||
+		client_set_ctl(ctx->pub.async_fd, EPOLL_CTL_ADD, ctx->line.fd, &end) != 0)
 		return client_fail(EMFILE, "no descriptor for asynchronous events");
 	return 0;
 }

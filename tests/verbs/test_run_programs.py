@@ -133,6 +133,12 @@ class Programs(Runs):
         """Of memory: rocelane-run(1) lists it."""
         self.good("VERBS_DIFFERS", "as the page says")
 
+    def test_beside_an_epoll_for_rsockets(self):
+        """That of librspreload takes a lock which it holds while the devices are opened."""
+        both = 'LD_PRELOAD="$OWN_EPOLL $LD_PRELOAD" exec $VERBS_ARMED ended'
+        code, out, err = self.run_it("-p", "sh", "-c", both)
+        self.assertEqual((0, "told\n"), (code, out), err)
+
     def test_TCP_at_the_address_of_a_device(self):
         """Programs meet there, and their connections are the network's."""
         code, out, err = self.run_it("-p", "unshare", "--user", "--map-root-user", "--net", "sh",
