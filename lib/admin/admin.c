@@ -356,7 +356,7 @@ tell_mac(struct admin *adm, struct neigh_link *link)
 	if (rec->pending || !rec->attached || state < QPS_RTR || state > QPS_SQD)
 		return 0;
 	attr = (struct qp_attr){ .path = *path, .path_resolved = known };
-	a = ask_send(adm->env, &q);
+	a = ask_try(adm->env, &q); /* others have new MACs, too */
 	if (a == NULL)
 		return -EAGAIN;
 	ask_forget(a, NULL, NULL, NULL);

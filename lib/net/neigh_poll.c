@@ -12,6 +12,7 @@
 #define LOOKS_PER_TURN    256 /* at entries that are asked for */
 #define UPDATES_PER_TURN  64
 #define DOUBTS_PER_TURN   64
+#define STUCK_PER_TURN    1024 /* paths whose worker takes no message are passed over */
 
 static ns_t
 request_gap(const struct neigh *n)
@@ -83,26 +84,32 @@ send_requests(struct net *net)
 	return sent;
 }
 
-/* Paths to a neighbour whose MAC is new; those done go to the list's end. */
+/*
+ * Paths to a neighbour whose MAC is new; those done go to the list's end. One whose worker takes no
+ * message now stays in front, and the others have theirs.
+ * @param stuck counts those that stay.
+ */
 static uint32_t
-update_links(struct net *net, struct neigh *n, uint32_t room)
+update_links(struct net *net, struct neigh *n, uint32_t room, uint32_t *stuck)
 {
+	struct neigh_link *link = TAILQ_FIRST(&n->links), *next;
 	uint32_t done = 0;
-	struct neigh_link *link;
 
-	while (done < room) {
-		link = TAILQ_FIRST(&n->links);
-		if (link == NULL || link->turn == n->turn) {
-			neigh_set_changed(&net->neighs, n, false);
-			break;
+	for (; link != NULL && link->turn != n->turn && done < room && *stuck < STUCK_PER_TURN;
+		link = next) {
+		next = TAILQ_NEXT(link, on);
+		if (net->up.new_mac(net->up.ctx, link) != 0) {
+			++*stuck;
+			continue;
 		}
-		if (net->up.new_mac(net->up.ctx, link) != 0)
-			break; /* no room for messages: next turn */
 		link->turn = n->turn;
 		TAILQ_REMOVE(&n->links, link, on);
 		TAILQ_INSERT_TAIL(&n->links, link, on);
 		done++;
 	}
+	link = TAILQ_FIRST(&n->links);
+	if (link == NULL || link->turn == n->turn)
+		neigh_set_changed(&net->neighs, n, false);
 	return done;
 }
 
@@ -110,16 +117,21 @@ uint32_t
 neigh_poll(struct net *net)
 {
 	uint32_t work = doubt_old(net) + send_requests(net);
-	uint32_t room = UPDATES_PER_TURN;
-	struct neigh *n;
+	uint32_t room = UPDATES_PER_TURN, stuck = 0;
+	struct neigh *n, *seen = NULL;
 
-	while (room > 0 && (n = TAILQ_FIRST(&net->neighs.changed)) != NULL) {
-		const uint32_t done = update_links(net, n, room);
+	while (room > 0 && stuck < STUCK_PER_TURN &&
+		(n = TAILQ_FIRST(&net->neighs.changed)) != NULL && n != seen) {
+		const uint32_t done = update_links(net, n, room, &stuck);
 
 		work += done;
 		room -= done;
-		if (n->is_changed)
-			break;
+		if (!n->is_changed)
+			continue;
+		/* The next ones, too. */
+		TAILQ_REMOVE(&net->neighs.changed, n, changes);
+		TAILQ_INSERT_TAIL(&net->neighs.changed, n, changes);
+		seen = seen != NULL ? seen : n;
 	}
 	return work;
 }
