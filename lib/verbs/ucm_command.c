@@ -464,15 +464,22 @@ run_whole(uint32_t cmd, struct ucm_call *call, size_t len)
 ssize_t
 ucm_write(struct ucm_file *f, const void *buf, size_t len)
 {
-	struct rdma_ucm_cmd_hdr hdr = { .cmd = UINT32_MAX };
+	struct rdma_ucm_cmd_hdr hdr = { 0 };
 	union ucm_in in = { 0 };
 	struct ucm_call call = { .file = f, .in = &in };
 	int rc;
 
 	if (len >= sizeof(hdr))
 		memcpy(&hdr, buf, sizeof(hdr));
-	if (hdr.cmd >= sizeof(commands) / sizeof(commands[0]) || hdr.in > len - sizeof(hdr)) {
-		vl_refused_because("rdma_cm", EINVAL, "no such command, or it is cut");
+	if (len < sizeof(hdr) || hdr.in > len - sizeof(hdr)) {
+		vl_refused_because("rdma_cm", EINVAL, "the command is cut");
+		return -1;
+	}
+	/* As a kernel does that is older than the program. */
+	if (hdr.cmd >= sizeof(commands) / sizeof(commands[0])) {
+		vl_refused_because("rdma_cm", EINVAL,
+			"a command that is not here: of rdma_resolve_addrinfo(), "
+			"rdma_write_cm_event()");
 		return -1;
 	}
 	memcpy(&in, (const uint8_t *)buf + sizeof(hdr), hdr.in < sizeof(in) ? hdr.in : sizeof(in));

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Small programs over rocelane-run that do what is allowed and seldom done."""
+import errno
 import os
 import subprocess
 import sys
@@ -29,6 +30,16 @@ for i in range(int(sys.argv[2])):
     good(cm.rdma_create_id(channel, ctypes.byref(id), None, 0x106), "id")
     good(cm.rdma_bind_addr(id, struct.pack("=H14x", 2)), "bind")
     good(cm.rdma_listen(id, 1), "listener %d" % i)
+"""
+
+# argv[1] is a command of rdma_user_cm.h, and argv[2] how long it says that it is.
+WRITTEN = """
+import os, struct, sys
+try:
+    fd = os.open("/dev/infiniband/rdma_cm", os.O_RDWR)
+    os.write(fd, struct.pack("=I2H", *map(int, sys.argv[1:]), 0))
+except OSError as e:
+    sys.exit(e.errno)
 """
 
 # What a program has that makes all anew for each of its connections: argv[1] of them.
@@ -149,6 +160,14 @@ class Programs(Runs):
     def test_many_of_librdmacm(self):
         """A client of a shared dataplane has 256 channels, of which each socket has one."""
         self.assertEqual((0, "", ""), self.run_it("-p", "python3", "-c", MANY, "300", "100"))
+
+    def test_a_command_newer_than_debian(self):
+        """RDMA_USER_CM_CMD_WRITE_CM_EVENT of rdma-core 60; and one that is cut."""
+        self.env["ROCELANE_WHY"] = "1"
+        for command, why in ((25, 0), "not here: of rdma_resolve_addrinfo"), ((0, 8), "is cut"):
+            code, _, err = self.run_it("-p", "python3", "-c", WRITTEN, *map(str, command))
+            self.assertEqual(errno.EINVAL, code, err)
+            self.assertRegex(err, f"(?m)^rocelane: rdma_cm: Invalid argument .*{why}")
 
     def test_much_for_each_connection(self):
         """As ucmatose: a protection domain; as rdma_create_qp(): two completion queues."""
