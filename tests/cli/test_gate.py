@@ -30,7 +30,7 @@ echo "Ok: 1"
 # The build in $BROKEN fails; in $KILLED it ends the shell that waits for it, and writes no more.
 NINJA = """
 mkdir -p "$2/tests/unit"
-cp /bin/true "$2/tests/unit/unit_pipeline_unstable"
+cp /bin/true "$2/tests/unit/unit_pipeline"
 [ "$2" != "$KILLED" ] || kill -KILL $PPID
 [ "$2" != "$BROKEN" ]
 """
