@@ -201,30 +201,57 @@ alternate_sent(const struct conf *c, const struct conf_qp *q, int port, struct c
 			q->port, q->alt_port);
 }
 
+/* @return false: the worker that it names has no transmit queue there, and the fault is told. */
+static bool
+worker_sends(const struct conf *c, const struct conf_qp *q, int port, struct conf_errors *err)
+{
+	const struct conf_port *p = &c->ports[port];
+	const uint32_t other = p->rx_queues == 1 ? (uint32_t)port % c->lcores.n_workers : 0;
+
+	if ((q->given & CONF_QP_WORKER) == 0 || can_send(c, port, q->worker))
+		return true;
+	conf_fault(err, "worker",
+		"%u cannot send on port \"%s\", which has %u rx_queues: give it more, or use "
+		"worker %u",
+		q->worker, p->name, p->rx_queues, other);
+	return false;
+}
+
 /* A worker without a transmit queue of its own on a port cannot serve QPs there. */
 static void
 workers_send(const struct conf *c, struct conf_errors *err)
 {
+	const uint32_t here = conf_enter(err, "qps");
+
 	for (uint32_t i = 0; i < c->n_qps; i++) {
 		const struct conf_qp *q = &c->qps[i];
 		const int port = port_named(c, q->port);
-		uint32_t mark;
+		const uint32_t mark = conf_enter_index(err, i);
 
-		if (port < 0)
-			continue;
-		mark = conf_enter(err, "qps");
-		conf_enter_index(err, i);
-		if ((q->given & CONF_QP_WORKER) != 0 && !can_send(c, port, q->worker))
-			conf_fault(err, "worker",
-				"%u cannot send on port \"%s\", which has %u rx_queues: give it more, "
-				"or use worker %u",
-				q->worker, q->port, c->ports[port].rx_queues,
-				c->ports[port].rx_queues == 1 ? (uint32_t)port % c->lcores.n_workers
-							      : 0);
-		else
+		if (port >= 0 && worker_sends(c, q, port, err))
 			alternate_sent(c, q, port, err);
 		conf_leave(err, mark);
 	}
+	conf_leave(err, here);
+}
+
+/* Those of a listener's connections come later. */
+static void
+accepted_send(const struct conf *c, struct conf_errors *err)
+{
+	const uint32_t here = conf_enter(err, "cm");
+
+	conf_enter(err, "listen");
+	for (uint32_t i = 0; i < c->cm.n_listen; i++) {
+		const int port = port_named(c, c->cm.listen[i].port);
+		const uint32_t mark = conf_enter_index(err, i);
+
+		conf_enter(err, "qp");
+		if (port >= 0)
+			worker_sends(c, &c->cm.listen[i].qp, port, err);
+		conf_leave(err, mark);
+	}
+	conf_leave(err, here);
 }
 
 int
@@ -237,7 +264,10 @@ conf_cross_limits(const struct conf *c, struct conf_errors *err)
 	if (err->n_errors > CONF_ERRORS_MAX || conf_errors_within(err, "qps"))
 		return 0;
 	if (!conf_errors_within(err, "ports") && !conf_errors_within(err, "lcores") &&
-		c->lcores.n_workers != 0)
+		c->lcores.n_workers != 0) {
 		workers_send(c, err);
+		if (!conf_errors_within(err, "cm"))
+			accepted_send(c, err);
+	}
 	return places_taken(c, err);
 }

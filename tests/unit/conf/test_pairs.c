@@ -125,12 +125,45 @@ a_worker_sends_where_its_qps_are(void **state UNUSED)
 	}
 }
 
+/* Before, such a file was good, and each connection was refused. */
+static void
+a_worker_sends_where_its_listener_is(void **state UNUSED)
+{
+	static const char file[] =
+		"{\"version\":1,\"lcores\":{\"workers\":[1,2]},\"pds\":[\"pd0\"],"
+		"\"cqs\":[{\"name\":\"cq0\"}],\"ports\":[" PORT_0 PORT_1 "],"
+		"\"cm\":{\"listen\":[{\"name\":\"l\",\"port\":\"p1\",\"service_port\":1,"
+		"\"qp\":{\"qp_type\":\"RC\",\"pd\":\"pd0\",\"send_cq\":\"cq0\","
+		"\"recv_cq\":\"cq0\",\"worker\":%d}}]}}";
+
+	for (int worker = 0; worker < 2; worker++) {
+		struct conf_errors err;
+		struct conf *c = NULL;
+		char text[1024];
+		int rc;
+
+		snprintf(text, sizeof(text), file, "net_pair", 1, "net_pair", 1, worker);
+		conf_errors_init(&err);
+		rc = conf_load_text(text, strlen(text), &c, &err);
+		errors_show(&err);
+		assert_int_equal(rc, worker == 1 ? 0 : -EINVAL); /* p1 is the second one's */
+		if (worker == 0) {
+			assert_int_equal(err.n_errors, 1);
+			assert_string_equal(err.v[0].pointer, "/cm/listen/0/qp/worker");
+			assert_non_null(strstr(err.v[0].message, "or use worker 1"));
+		}
+		conf_free(c);
+		conf_errors_free(&err);
+	}
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_is_found),
 		cmocka_unit_test(a_worker_sends_where_its_qps_are),
+		cmocka_unit_test(a_worker_sends_where_its_listener_is),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
