@@ -392,6 +392,7 @@ convert_stop(const struct convert_trap *trap)
 	const struct timespec pause = { .tv_nsec = PAUSE_NS };
 	const uint32_t self = (uint32_t)syscall(SYS_gettid);
 	const uint64_t from = now_ns();
+	uint64_t ran = from; /* when one of those that do not stand yet was last seen to run */
 	int rc, twice = 0;
 
 	if (dir < 0)
@@ -405,12 +406,13 @@ convert_stop(const struct convert_trap *trap)
 	}
 	/* A thread that stands now may have made another one: twice in a row nobody is missing. */
 	while (rc >= 0 && twice < 2) {
-		const uint64_t waited = now_ns() - from;
+		const uint64_t now = now_ns(), waited = now - from;
 		bool runs = false;
 
 		rc = look(dir, self, trap, waited > LOOK_NS, &runs);
 		twice = rc == 0 ? twice + 1 : 0;
-		if (rc > 0 && waited > (runs ? LATEST_NS : latest))
+		ran = runs ? now : ran;
+		if (rc > 0 && (waited > LATEST_NS || now - ran > latest))
 			rc = -ETIMEDOUT;
 		else if (rc > 0)
 			nanosleep(&pause, NULL);
