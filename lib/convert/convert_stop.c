@@ -26,7 +26,7 @@
 #define STOP_SIGNAL 33 /* glibc's SIGSETXID: sigprocmask() leaves it out */
 #define THREADS     4096u
 #define LATEST_NS   2000000000ull
-#define TRAPPED_NS  100000000ull /* the same, where it is no error, for those that do not run */
+#define TRAPPED_NS  100000000ull /* ... where it is no error, and none of them runs meanwhile */
 #define PAUSE_NS    50000
 #define LOOK_NS     10000000ull /* after so long: is it one that has ended? */
 #define BARE        __attribute__((no_stack_protector, no_sanitize("address", "undefined")))

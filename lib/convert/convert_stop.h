@@ -27,9 +27,9 @@ struct convert_trap {
 
 /**
  * @param trap who sleeps for a limited time in a call that names nothing in its range goes on so.
- * @return 0: all others stand; -ETIMEDOUT: one did not within two seconds, or with a trap a tenth
- * of one unless it waits for a CPU (it sleeps in the kernel, or blocks even this signal), and all
- * go on; -errno.
+ * @return 0: all others stand; -ETIMEDOUT: one did not within two seconds, and all go on. With a
+ * trap it is also -ETIMEDOUT after a tenth of a second in which none of those that do not stand
+ * yet ran or waited for a CPU: they sleep in the kernel, or block even this signal. -errno.
  */
 int convert_stop(const struct convert_trap *trap);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The program of a folder's tests: runs the one that its first argument names. Each
- * test's own main() is compiled under the test's name. `TESTS` is TEST(name) for each of them.
+ * The program of a folder's tests: runs the one that its first argument names. Each test's
+ * own main() is compiled as test_NAME(). `TESTS` is TEST(NAME) for each of them.
  */
 #include <stdio.h>
 #include <string.h>
